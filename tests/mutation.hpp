@@ -1,4 +1,4 @@
-// Changed copies of valid datagrams, for tests of what a job refuses.
+// Changed copies of valid datagrams, for tests that a job refuses damaged and forged datagrams.
 #pragma once
 
 #include <algorithm>

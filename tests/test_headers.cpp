@@ -1,1 +1,2 @@
-// The source of the program whose precompiled header all tests reuse.
+// The only source of an object library that exists for its precompiled header, which all test
+// programs reuse.

@@ -15,7 +15,7 @@
 
 namespace radix_sort {
 
-/// Waits for the end of a collective, or returns the error of a collective that was not started.
+/// Waits for the end of a collective. If the collective could not be started, returns the error.
 inline tutti::Status finish(tutti::Result<tutti::Request> request) {
   return request ? request->wait() : request.status();
 }

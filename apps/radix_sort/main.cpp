@@ -7,6 +7,8 @@
 // Exit status: 0; 1 if keys are wrong or a collective failed; 2 for a bad argument.
 #include <tutti/communicator.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
@@ -55,8 +57,10 @@ tutti::Status write_json(const Options& options, const tutti::Communicator& comm
   file << text << "\n";
   file.close();
   if (file) return {};
-  return {tutti::Code::system, "cannot write --json file " + options.json_path +
-                                   ": name a file in a writable folder with free space"};
+  return {
+      tutti::Code::system,
+      fmt::format("cannot write --json file {}: name a file in a writable folder with free space",
+                  options.json_path)};
 }
 
 int run(const Options& options) {

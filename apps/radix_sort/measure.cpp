@@ -1,5 +1,7 @@
 #include "measure.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 #include <numeric>
@@ -110,7 +112,7 @@ class Measurement {
       keys_.resize(drawn_.size());
     } catch (const std::bad_alloc&) {
       return {tutti::Code::resource_exhausted,
-              "not enough memory for " + std::to_string(share[me]) + " keys: use a smaller --keys"};
+              fmt::format("not enough memory for {} keys: use a smaller --keys", share[me])};
     }
     auto sorter = Sorter<Key>::create(*communicator_, share,
                                       {.radix = row_.radix,
@@ -135,8 +137,8 @@ class Measurement {
     if (!status) return status;
     const auto unable = std::find(all.begin(), all.end(), 0u);
     if (unable == all.end()) return {};
-    return {tutti::Code::peer_failed, "rank " + std::to_string(unable - all.begin()) +
-                                          " cannot sort: see the message of that rank"};
+    return {tutti::Code::peer_failed,
+            fmt::format("rank {} cannot sort: see the message of that rank", unable - all.begin())};
   }
 
   tutti::Status run_once(Variant variant, bool counts) {

@@ -20,9 +20,9 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// For each sort, in ns: the sum over all passes of the shortest Allgather time that any rank had
-  /// in the pass. The rank with the shortest time waited for no late rank, so overlap can hide all
-  /// of this time.
+  /// The least Allgather time of each sort, in ns: the sum over its passes of the shortest time
+  /// that the Allgather took on any rank. A rank with the shortest time waited for no late rank, so
+  /// overlap can hide all of this time.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;
@@ -47,8 +47,8 @@ struct Row {
   std::uint64_t carried_bytes = 0;
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }
-  /// Overlapped time divided by blocking time: the median over all pairs of adjacent sorts. The two
-  /// sorts of a pair are adjacent, so that a slow drift of the machine affects both times.
+  /// The time of an overlapped sort divided by that of the adjacent blocking sort: the median over
+  /// all pairs. The sorts are adjacent, so that a slow drift of the machine affects both times.
   double ratio() const;
 };
 

@@ -33,8 +33,8 @@ struct Options {
   std::vector<std::uint64_t> keys_per_rank{4096};
   std::uint32_t key_bits = 32;  ///< width of a key in bits, 32 or 64
   Keys keys = Keys::uniform;
-  /// Whether the number of keys grows linearly with the rank, from none on rank 0 to the full
-  /// number on the last rank.
+  /// Whether the number of keys grows linearly with the rank: rank 0 has no keys, and only the last
+  /// rank has the number of keys that --keys gives.
   bool taper = false;
   std::uint64_t seed = 1;
   int iterations = 9;
@@ -57,7 +57,8 @@ tutti::Status read(int argc, char** argv, Options& options);
 
 const char* to_string(Keys keys);
 const char* to_string(Progress progress);
-/// The radix as text that --radix accepts: "10", or "2^16" for a power of two of at least 32.
+/// The radix as text for --radix: a power of two is written as in "2^16" if it is at least 32, any
+/// other radix as in "10".
 std::string radix_text(std::uint32_t radix);
 
 }  // namespace radix_sort

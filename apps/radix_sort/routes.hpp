@@ -16,8 +16,8 @@ struct KeyRun {
 
 class Routes {
  public:
-  /// `keys_of_rank` holds the number of keys on each rank, which no pass changes. `me` is this
-  /// rank.
+  /// `keys_of_rank` holds the number of keys on each rank, which is the same after every pass. `me`
+  /// is this rank.
   Routes(std::vector<std::uint64_t> keys_of_rank, std::uint32_t me);
 
   /// Computes the routes of a pass from its histograms; counts[r * radix + b] is the number of keys
@@ -39,8 +39,8 @@ class Routes {
   std::uint32_t me() const { return me_; }
 
  private:
-  /// Routes the next `keys` keys of rank `source`. The first of them has the position `position` in
-  /// the global order.
+  /// Routes the next `keys` keys of rank `source`. Their positions in the global order begin at
+  /// `position`.
   void add(std::uint32_t source, std::uint64_t position, std::uint64_t keys);
 
   std::uint32_t me_;
@@ -49,7 +49,7 @@ class Routes {
   /// Number of keys that a source sends to a target, indexed by source and target.
   std::vector<std::uint64_t> parts_;
   std::vector<KeyRun> key_runs_;
-  std::uint32_t target_ = 0;  ///< rank whose block contains the last position that add() routed
+  std::uint32_t target_ = 0;  ///< rank to which add() routed the latest key
 };
 
 }  // namespace radix_sort

@@ -1,5 +1,7 @@
 #include "sorter.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <new>
 
@@ -53,9 +55,8 @@ tutti::Result<std::unique_ptr<Sorter<Key>>> Sorter<Key>::create(
     sorter->ordered_.resize(mine);
     sorter->arrived_.resize(mine);
   } catch (const std::bad_alloc&) {
-    return tutti::Status(
-        tutti::Code::resource_exhausted,
-        "not enough memory for " + std::to_string(mine) + " keys: sort fewer keys");
+    return tutti::Status(tutti::Code::resource_exhausted,
+                         fmt::format("not enough memory for {} keys: sort fewer keys", mine));
   }
   if (tutti::Status status = sorter->prepare(communicator); !status) return status;
   return sorter;

@@ -1,4 +1,4 @@
-// The files that the options --json name.
+// Writes the JSON files of the commands that have an option --json.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

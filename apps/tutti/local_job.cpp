@@ -28,7 +28,7 @@ void write_all(int fd, std::string_view text) {
       poll(&entry, 1, -1);
       continue;
     }
-    if (written < 0) return;  // the reader of this output has closed it
+    if (written < 0) return;  // the process that reads this output has closed its end
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }

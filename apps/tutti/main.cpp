@@ -27,7 +27,7 @@ using namespace tutti::app;
 /// The text of a CLI11 error, which names the argument.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  // CLI11 would report an unknown word as a missing subcommand; this message names the word.
+  // CLI11 would report an unknown word only as a missing subcommand, so the error is made here.
   const auto extras = app.remaining(true);
   if (lacks && !extras.empty())
     return "'" + extras.front() + "' is not a known argument: see --help";

@@ -164,8 +164,8 @@ Result<Session> Session::create(const SessionOptions& options) {
 }
 
 Status Session::learn_locations(const SessionOptions& options) {
-  // The ranks exchange their locations twice. The first exchange shows whether all ranks share one
-  // network, which determines the interface; the second exchange carries the name of the interface.
+  // A rank can choose its interface only after the first exchange, which shows whether all ranks
+  // share one network. The second exchange repeats the locations, now with the interface's name.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};

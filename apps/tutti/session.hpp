@@ -10,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/error.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "tutti/communicator.hpp"
 
@@ -106,10 +107,10 @@ Result<std::vector<std::vector<T>>> Session::exchange(const std::vector<T>& mine
   for (std::size_t r = 0; r < all->size(); ++r) {
     const runtime::Bytes& bytes = (*all)[r];
     if (bytes.size() != mine.size() * sizeof(T)) {
-      return Status(Code::peer_failed,
-                    "rank " + std::to_string(r) + " sent " + std::to_string(bytes.size()) +
-                        " bytes instead of " + std::to_string(mine.size() * sizeof(T)) +
-                        ": run the same version of tutti with the same options on all ranks");
+      return failure(Code::peer_failed,
+                     "rank {} sent {} bytes instead of {}: run the same version of tutti with the "
+                     "same options on all ranks",
+                     r, bytes.size(), mine.size() * sizeof(T));
     }
     values.emplace_back(mine.size());
     if (!bytes.empty()) std::memcpy(values.back().data(), bytes.data(), bytes.size());

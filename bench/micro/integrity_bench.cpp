@@ -26,7 +26,8 @@ using tutti::wire::kHeaderBytes;
 constexpr std::size_t kStagingBytes = 128 * 1024;
 constexpr std::size_t kColdBytes = 256 * 1024 * 1024;
 
-/// Datagrams in staging and their positions in a user buffer; advance() goes to the next datagram.
+/// Datagrams in a staging buffer, and the positions in a user buffer to which their payloads are
+/// copied. advance() goes to the next datagram.
 class Datagrams {
  public:
   Datagrams(std::size_t payload_bytes, std::size_t staging_bytes)

@@ -437,7 +437,7 @@ struct Alone {
 };
 
 /// The rounds of do_work per nanosecond in this process, measured once. All ranks measure at the
-/// same time, so that each rank has the same part of its core as in the later measurement.
+/// same time, so that each rank has the same share of its core as in the later measurement.
 double work_rate(Contender& contender) {
   static double rate = 0;
   if (rate == 0) {

@@ -1,5 +1,5 @@
-// The measuring code that all programs run by compare.py share; each program measures one library.
-// The code agrees on a common start of all ranks, checks the data, marks when counters are read and
+// The measuring code of all programs that compare.py runs; each program measures one library. The
+// code agrees on a common start of all ranks, checks the data, marks when counters are read and
 // prints the results. README.md in this folder defines these steps.
 #pragma once
 
@@ -72,7 +72,7 @@ struct Options {
   std::vector<std::size_t> sizes = {65536};
   int iterations = 10;
   int warmup = 2;
-  std::int64_t lead_us = 2000;  ///< time from the agreement on a common start to that start, in us
+  std::int64_t lead_us = 2000;  ///< how long in advance the ranks agree on a common start, in us
   /// Path of the orchestrator's socket; empty: no link counters are read.
   std::string gate;
 };

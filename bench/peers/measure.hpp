@@ -87,8 +87,8 @@ inline void fill_numbers(std::byte* data, std::size_t bytes, int rank, std::uint
   }
 }
 
-/// The size in bytes of all floats that differ from the sum of all ranks' operands. `first` is the
-/// index of the first element of `data` in the whole vector.
+/// The total size, in bytes, of the floats in `data` that differ from the sum of all ranks'
+/// operands. `first` is the index of the first float of `data` in the whole vector.
 inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, std::uint64_t first,
                                      int ranks, std::uint64_t repetition) {
   std::int64_t wrong = 0;

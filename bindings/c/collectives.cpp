@@ -91,7 +91,7 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   if (!note(read.status())) return *this;
   if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
     note(failure(
-        Code::invalid_argument, "{0}: {1} {2} does not exist: use {3} or another {1} of tutti.h",
+        Code::invalid_argument, "{0}: no {1} has the value {2}: use {3} or another {1} of tutti.h",
         to_string(call.collective), read->type >= kDataTypes ? "element type" : "operation",
         read->type >= kDataTypes ? read->type : read->operation,
         read->type >= kDataTypes ? "TUTTI_FLOAT32" : "TUTTI_SUM"));
@@ -134,8 +134,7 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   return *this;
 }
 
-/// Calls `write`, which converts the arguments of a call. Returns the error that `write` found in
-/// the arguments, if any.
+/// The arguments of a call as `write` converts them, or the first error that `write` found in them.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");

@@ -55,10 +55,11 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// The error to return if the communicator gave an empty result for `what`, such as "the counters".
+/// The error to return if the communicator gave an empty result. `what` names the result, as in
+/// "the counters".
 Status unavailable(const Communicator& communicator, const char* what) {
-  // In a child of fork() all results are empty, and this status says that the communicator belongs
-  // to the parent process.
+  // In a child of fork() all results are empty, because the communicator belongs to the parent
+  // process. status() then returns an error that says this.
   if (Status status = communicator.status(); status.code() == Code::invalid_argument) return status;
   return failure(Code::resource_exhausted, "no memory for {}: free some memory", what);
 }
@@ -103,9 +104,10 @@ ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
         allgather(mine.data(), all.data(), mine.size(), timeout.count(), context);
     if (status == TUTTI_OK) return {};
     const bool known = status > TUTTI_OK && status <= TUTTI_INTERNAL;
-    return failure(known ? static_cast<Code>(status) : Code::invalid_argument,
-                   "the caller's allgather function returned status {} ({}): find the cause there",
-                   status, tutti_status_string(status));
+    return failure(
+        known ? static_cast<Code>(status) : Code::invalid_argument,
+        "the caller's allgather function returned status {} ({}): find the cause in that function",
+        status, tutti_status_string(status));
   };
 }
 

@@ -11,7 +11,7 @@
 namespace tutti::c {
 namespace {
 
-/// Fails if a buffer is NULL although it has bytes, or if there is no communicator.
+/// Fails if `comm` is NULL, or if `buffer` is NULL although `bytes` is not 0.
 Status check(const char* function, const tutti_comm_t* comm, const char* name, const void* buffer,
              size_t bytes) {
   if (comm == nullptr) return null_argument(function, "comm");

@@ -15,7 +15,7 @@ Result<Nanoseconds> timeout_of(const char* function, int64_t timeout_ns) {
                  timeout_ns);
 }
 
-/// The requests of an array of handles. A handle that is NULL becomes an empty request.
+/// The requests to which an array of handles refers; a handle that is NULL gives an empty request.
 Result<std::vector<Request>> list_of(const char* function, tutti_request_t* const* requests,
                                      size_t count) {
   if (requests == nullptr && count > 0) return null_argument(function, "requests");

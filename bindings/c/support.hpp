@@ -1,4 +1,4 @@
-// Converts statuses, messages and exceptions from C++ to C, and option structures of any version
+// Converts statuses, error texts and exceptions from C++ to C, and option structures of any version
 // from C to C++.
 #pragma once
 

@@ -9,10 +9,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Longest time for which destroy_process_group serves peers that still need data from this rank.
+/// destroy_process_group serves peers that still need data from this rank, but at most this long.
 constexpr std::chrono::milliseconds kShutdownPatience = 30s;
 
-/// Longest time for which a group that is freed without destroy_process_group serves its peers.
+/// A group that is freed without destroy_process_group serves its peers, but at most this long.
 constexpr std::chrono::milliseconds kDestructorPatience = 1s;
 
 /// Allgathers have high priority, because they bring parameters, for which computation waits.

@@ -33,7 +33,7 @@ void CompletionPool::wake_or_add_thread() {
     changed_.notify_one();
     return;
   }
-  std::thread([this] { work(); }).detach();  // work() first waits for mutex_
+  std::thread([this] { work(); }).detach();  // work() waits until the caller releases mutex_
   ++idle_threads_;
 }
 
@@ -85,9 +85,9 @@ void CompletionPool::stop(std::chrono::milliseconds patience) {
 std::shared_ptr<Operation> CompletionPool::take_expired() {
   while (!deadlines_.empty()) {
     const auto first = deadlines_.begin();
-    // Before the deadline the pool must not take a strong reference to the operation. If it
-    // released the last one here, it could wait for the interpreter's lock while the owner of that
-    // lock waits for mutex_: a deadlock.
+    // Before the deadline the pool must not take a strong reference to the operation. The release
+    // of the last reference here could wait for the interpreter's lock while the owner of that lock
+    // waits for mutex_: a deadlock.
     if (!first->second.expired() && first->first > Clock::now()) return nullptr;
     std::shared_ptr<Operation> operation = first->second.lock();
     deadlines_.erase(first);

@@ -23,7 +23,7 @@ struct Counts {
   std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of the tensors that staged_tensors counts
   /// Number of operations that waited in a queue before their start.
   std::atomic<std::uint64_t> queued{0};
-  std::atomic<std::uint64_t> alone{0};    ///< number of operations of a group of one rank
+  std::atomic<std::uint64_t> alone{0};    ///< number of operations in a group of one rank
   std::atomic<std::uint64_t> waited{0};   ///< number of operations whose caller waits at once
   std::atomic<std::uint64_t> high{0};     ///< number of operations of high priority
   std::atomic<std::uint64_t> futures{0};  ///< number of operations whose future was requested
@@ -33,7 +33,7 @@ struct Group {
   int rank = 0;
   int size = 1;
   std::string name;
-  std::string key_prefix;  ///< first part of the keys in the store
+  std::string key_prefix;  ///< prefix of the group's keys in the store
   /// Rank in the job, indexed by rank in the group; may be empty.
   std::vector<std::int64_t> global_ranks;
   Options options;

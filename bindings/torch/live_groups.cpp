@@ -7,7 +7,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// Longest time for which a process that exits serves the peers of all its groups.
+/// A process that exits serves the peers of all its groups, but at most this long.
 constexpr std::chrono::milliseconds kExitPatience{1000};
 
 }  // namespace

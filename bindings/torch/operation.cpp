@@ -10,7 +10,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// Longest wait until libtutti no longer uses the buffers of an aborted operation.
+/// Time limit of the wait until libtutti stops using the buffers of an aborted operation.
 constexpr std::chrono::seconds kAbortPatience{5};
 
 void on_completion(tutti_status_t, const char*, void* context) {

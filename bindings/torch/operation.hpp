@@ -64,8 +64,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Ends an operation that has no requests, with success if `error` is null.
   void end(std::exception_ptr error);
 
-  /// Waits for the end of the operation; a timeout of 0 selects that of the operation. Throws the
-  /// operation's failure.
+  /// Waits for the end of the operation, and throws its failure. If `timeout` is 0, the operation's
+  /// own timeout applies.
   void wait(std::chrono::milliseconds timeout);
   bool is_done();
   std::exception_ptr error();
@@ -103,7 +103,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Ends the operation when all its requests have ended. If there are requests, the caller holds
   /// the mutex using_.
   void finish(std::exception_ptr error);
-  /// The error of the operation: that of its start, or `failure`; null if both succeeded.
+  /// The error of the start if the start failed, otherwise the error that `failure` describes; null
+  /// if nothing failed.
   std::exception_ptr end_of(const Failure& failure);
   /// Aborts the group because this operation has exceeded its time limit, and ends the operation.
   std::exception_ptr give_up(std::chrono::milliseconds timeout, const Failure& late);

@@ -21,7 +21,7 @@ class SparseAllreduce {
   SparseAllreduce(std::shared_ptr<Group> group, const at::Tensor& tensor,
                   const c10d::ReduceOp& operation);
 
-  /// Blocks until the tensor has the sum. `comm` is null in a group of one rank.
+  /// Computes the sum and stores it in the tensor; blocks. `comm` is null in a group of one rank.
   void run(tutti_comm_t* comm);
 
  private:

@@ -34,7 +34,7 @@ class Staging {
   Bytes read_all(const std::vector<at::Tensor>& tensors);
   Bytes write_all(const std::vector<at::Tensor>& tensors, Bytes read = {});
 
-  /// After libtutti has written to copies, copies their data to the original tensors.
+  /// Stores the results in the original tensors, if libtutti has written them to copies.
   void write_back();
   /// Drops all tensors.
   void clear();

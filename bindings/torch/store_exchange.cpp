@@ -153,8 +153,8 @@ bool StoreExchange::confirmed_by_all(const std::vector<std::string>& nonces,
     const auto look = std::min<Clock::time_point>(deadline, Clock::now() + kConfirmationPatience);
     if (collect([&](int rank) { return confirm_key(rank); }, look)) return true;
     if (Clock::now() >= deadline) return false;
-    // A changed nonce shows that the roster has a nonce of an earlier attempt. Rank 0 must then
-    // write a new roster.
+    // If the nonce of a rank in the store has changed, the roster has the rank's nonce of an
+    // earlier attempt. Rank 0 must then write a new roster.
     for (int rank = 1; rank < group_->size; ++rank) {
       if (store_->check({hello_key(rank)}) && read(hello_key(rank)) != nonces[rank]) return false;
     }

@@ -47,8 +47,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
     std::exception_ptr error;
   };
 
-  /// Makes all further operations fail with the error "group ... was `how`". If the group has
-  /// already ended, they fail with its first error instead.
+  /// Makes all further operations fail with the error "group NAME was HOW", where HOW is the text
+  /// `how`. If the group has already ended, they fail with its first error instead.
   Ending refuse(const std::string& how);
   /// The communicator; null before it has been created and after shut_down(). The first operation
   /// that needs a communicator begins the creation.

@@ -55,9 +55,10 @@ Result<Communicator> create_communicator(Bootstrap& bootstrap, const Communicato
 
 /// The progress of one call at this rank.
 struct ProgressReport {
-  /// Number of units that are done. How the call is carried out determines the unit: a chunk of the
-  /// result (multicast), a task such as one send or receive (algorithms with a schedule), one step
-  /// of the call (leaders, aggregators), or the whole collective (exchange of short blocks).
+  /// Number of units that are done. The unit depends on the way in which the call is carried out:
+  /// a chunk of the result (multicast), a task such as one send or receive (algorithms with a
+  /// schedule), one step of the call (leaders, aggregators), or the whole collective (exchange of
+  /// short blocks).
   std::uint64_t chunks_present = 0;
   std::uint64_t chunks_total = 0;  ///< number of units of the whole collective; 0: not yet known
   bool done = false;

@@ -42,9 +42,9 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
-  /// The ranks of the job at fault, such as a lost rank, both ends of a path that loses packets, or
-  /// the rank that aborted; empty if no rank is known to be at fault. After the timeout of a wait
-  /// these are the ranks whose data is missing at this rank.
+  /// The ranks at fault, such as a lost rank, both ends of a path that loses packets, or the rank
+  /// that aborted; empty if no rank is known to be at fault. After the timeout of a wait these are
+  /// the ranks whose data is missing at this rank.
   std::span<const Rank> ranks() const { return ranks_; }
   /// The name of the code and the message, such as "peer_failed: rank 2 ..."; "ok" for success.
   std::string to_string() const;

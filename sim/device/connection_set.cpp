@@ -90,8 +90,8 @@ void ConnectionSet::inject(NicPacket& packet) {
   packet.source = rank_;
   packet.communicator = communicator_;
   const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination, packet.length) : 1;
-  // Takes the references for all copies before the first copy is sent, because the fabric releases
-  // the reference of a lost copy at once.
+  // Takes the references to the payload for all copies before the first copy is sent, because the
+  // fabric releases the reference of a lost copy at once.
   if (packet.payload != nullptr && copies > 1) packet.payload->references += copies - 1;
   if (copies == 0) nic_->payloads->release(packet.payload);
   for (unsigned copy = 0; copy < copies; ++copy) port_->unicast(packet);

@@ -91,7 +91,7 @@ Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 Status SimEndpoint::post(Instant now, const WorkRequest& request) {
   if (index(request.peer) >= size_ || request.peer == rank_) {
     return failure(Code::invalid_argument,
-                   "rank {} is not a peer of rank {}: name another of the {} ranks",
+                   "rank {1} cannot post work for rank {0}: name a different rank, below {2}",
                    index(request.peer), index(rank_), size_);
   }
   return connections_->post(now, request);

@@ -83,8 +83,7 @@ class SimEndpoint final : public Endpoint {
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
-  /// Whether a multicast that is queued in the NIC has data in `memory` that the NIC must still
-  /// read.
+  /// Whether the NIC must still read data in `memory` for a multicast in its queue.
   bool sends_from(std::span<const std::byte> memory) const;
 
   /// Sends up to one burst of a queue and returns whether the queue has more to send. Queue numbers
@@ -110,7 +109,8 @@ class SimEndpoint final : public Endpoint {
   Capabilities capabilities_;
   NicPort port_;
   NicShared nic_;
-  /// Queue pairs of the subgroups; the last one is that of the slot exchange, if there is one.
+  /// Queue pairs of the subgroups, followed by the queue pair of the slot exchange if the endpoint
+  /// has one.
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
   bool workers_receive_ = false;  ///< whether receive workers, not the engine, receive the chunks
   /// Null if the endpoint has no slot exchange.

@@ -48,7 +48,8 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
-  /// The NIC reads the data of a queued send only when the burst of this send leaves.
+  /// True while sends are queued, because the NIC reads the data of a send only when the data
+  /// leaves.
   bool reads_posted() override { return queued_bytes_ > 0; }
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
@@ -60,7 +61,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   // Whether the NIC has a packet of this queue to send.
   bool has_output() const { return !sends_.empty(); }
-  /// Whether a queued send has data in `memory` that the NIC must still read.
+  /// Whether the NIC must still read data in `memory` for a queued send.
   bool sends_from(std::span<const std::byte> memory) const;
   /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);

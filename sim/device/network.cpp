@@ -37,7 +37,7 @@ std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
               packet.communicator, transmission);
 }
 
-/// Applies a forgery to a packet whose payload is a whole datagram. The packet first gets its own
+/// Applies a forgery to the datagram that is the payload of a packet. The packet first gets its own
 /// copy of the payload, because other packets share the original.
 void forge(Forgery forgery, std::uint64_t times, PayloadStore& payloads, NicPacket& packet) {
   const Payload* const original = packet.payload;
@@ -74,12 +74,11 @@ Result<std::uint32_t> SimNetwork::add_communicator(std::span<const HostId> hosts
   communicator.endpoint_at.assign(all, nullptr);
   for (std::size_t r = 0; r < hosts.size(); ++r) {
     if (index(hosts[r]) >= all || communicator.rank_at[index(hosts[r])] != kNone) {
-      return failure(
-          Code::invalid_argument,
-          "rank {} cannot be on host {}, which {}: give each rank a different host from 0 "
-          "to {}",
-          r, index(hosts[r]), index(hosts[r]) >= all ? "does not exist" : "already has a rank",
-          all - 1);
+      return failure(Code::invalid_argument,
+                     "rank {} cannot be on host {}, because this host {}: give each rank a "
+                     "different host from 0 to {}",
+                     r, index(hosts[r]),
+                     index(hosts[r]) >= all ? "does not exist" : "already has a rank", all - 1);
     }
     communicator.rank_at[index(hosts[r])] = static_cast<std::uint32_t>(r);
   }
@@ -109,9 +108,8 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
       options.subgroups + (settings.slot_exchange ? 1 : 0) !=
           communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} ranks with {} subgroups and slot_exchange {} does not belong to "
-                   "simulated communicator {}: pass the values with which add_communicator() "
-                   "created it",
+                   "the options of rank {} ({} ranks, {} subgroups, slot_exchange {}) do not fit "
+                   "the simulated communicator {}: pass the values that add_communicator() got",
                    index(options.rank), options.size, options.subgroups, settings.slot_exchange,
                    communicator);
   }
@@ -179,8 +177,8 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // A queue that has more to send gets its next turn here, because transmit() does not ask for
-    // one.
+    // If a queue has more to send, its next turn is requested here, because transmit() does not
+    // request it.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;
@@ -396,9 +394,9 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   const Communicator& communicator = communicators_[owner.communicator];
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
-  // Releases the references of the lost copies: all copies after a loss on the link from a host,
-  // one copy after a loss on the link to a host. After a loss between switches the number of lost
-  // copies is unknown, so the payload is retained until the simulation ends.
+  // Releases the payload references of the lost copies: all references after a loss on the link
+  // from a host, one reference after a loss on the link to a host. After a loss between switches
+  // the number of lost copies is unknown, so the payload is retained until the simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

@@ -476,8 +476,9 @@ void NicConnection::complete_finished(NicShared& nic, Instant now) {
     Work& work = works_.front();
     const bool answered = is_answered(work.opcode);
     if (work.unacknowledged > 0 || (answered && !work.answered)) return;
-    // An ACK does not show whether the peer executed or refused a WRITE. While the peer has counted
-    // more refusals than have arrived, one of the missing refusals may concern this WRITE.
+    // An ACK does not show whether the peer executed or refused a WRITE. The WRITE completes only
+    // when all refusals that the peer has counted have arrived, because a missing one may concern
+    // this WRITE.
     if (!answered && refusals_received_ != refusals_announced_) return;
     if (work.signaled || answered || work.code != Code::ok) {
       nic.completions.push(

@@ -41,7 +41,7 @@ struct NicShared {
   /// Used if packets carry no user data: the sum of placement_check() over all memory that the data
   /// would have filled.
   std::uint64_t placed_check = 0;
-  // Numbers of datagrams from strangers that the host has refused, and that it has wrongly
+  // Datagrams from strangers: the number that the host refused, and the number that it wrongly
   // accepted.
   std::uint64_t strangers_refused = 0;
   std::uint64_t strangers_accepted = 0;
@@ -161,8 +161,8 @@ class NicConnection {
   std::uint32_t refused_writes_ = 0;
   /// Number of this rank's WRITEs that the peer has refused; the peer's packets state this number.
   std::uint32_t refusals_announced_ = 0;
-  /// Number of refusals of this rank's WRITEs that have arrived; less than refusals_announced_
-  /// while refusals are in the network.
+  /// Number of refusals that have arrived for this rank's WRITEs. It is less than
+  /// refusals_announced_ while refusals are in the network.
   std::uint32_t refusals_received_ = 0;
 
   RingQueue<Work> works_;

@@ -18,7 +18,8 @@ enum class NicPacketKind : std::uint8_t {
   atomic_request,
   atomic_answer,  ///< answer to an atomic_request; `argument` is the old value
   refusal,        ///< refuses work of the peer because of a wrong key, range or alignment
-  /// Carries only an acknowledgement. Packets of all other kinds except datagram carry one as well.
+  /// Carries only an acknowledgement. Packets of every other kind except `datagram` also carry an
+  /// acknowledgement.
   acknowledgement,
   ping,      ///< requests an ACK from a silent peer
   datagram,  ///< frame of a connection that software runs; the payload is the whole datagram

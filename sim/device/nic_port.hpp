@@ -82,7 +82,8 @@ class NicPort {
     awaits_turn_[queue] = true;
     ports_->ready(endpoint_, queue);
   }
-  /// Must be called when a queue has nothing left to send; it then gets no further turns.
+  /// Must be called when a queue has nothing left to send. The queue then gets no turn until the
+  /// next ready().
   void drained(std::uint32_t queue) { awaits_turn_[queue] = false; }
   tutti::sim::Picoseconds multicast(const wire::Header& header, const MulticastBurst& burst) {
     return ports_->multicast(endpoint_, header, burst);

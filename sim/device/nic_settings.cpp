@@ -28,23 +28,21 @@ Status check(const NicSettings& settings) {
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
   if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
-    return failure(
-        Code::invalid_argument,
-        "connections run by software have no big-endian atomics: let the NIC run them, or "
-        "unset big_endian_atomics");
+    return failure(Code::invalid_argument,
+                   "big-endian atomics need connections that the NIC runs: set connections to nic, "
+                   "or unset big_endian_atomics");
   }
   if (settings.connections == ConnectionKind::nic) {
     if (!settings.slot_exchange) return {};
-    return failure(
-        Code::invalid_argument,
-        "connections run by the NIC have no slot exchange: let software run them, or unset "
-        "slot_exchange");
+    return failure(Code::invalid_argument,
+                   "a slot exchange needs connections that software runs: set connections to "
+                   "software, or unset slot_exchange");
   }
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(
         Code::invalid_argument,
-        "connections run by software need {}: change this setting, or let the NIC run them",
+        "connections that software runs need {}: change this setting, or set connections to nic",
         settings.send_queue_frames < 2       ? "send_queue_frames of 2 or more"
         : settings.receive_queue_frames == 0 ? "receive_queue_frames of 1 or more"
         : settings.receive_batch_frames == 0 ? "receive_batch_frames of 1 or more"

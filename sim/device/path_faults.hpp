@@ -56,7 +56,8 @@ class PathFaults {
   /// Whether a packet of this size that `from` sent and that reaches `to` at `now` vanishes.
   bool loses(tutti::sim::HostId from, tutti::sim::HostId to, std::uint32_t wire_bytes,
              Instant now) const;
-  /// Counts the arrival of a packet, and returns the packet's replay; null if there is none.
+  /// Counts the arrival of a packet. Returns the replay that records this packet, or null if no
+  /// replay does.
   const Replay* recorded(tutti::sim::HostId from, tutti::sim::HostId to);
 
  private:

@@ -30,8 +30,8 @@ class PayloadStore {
   PayloadStore(const PayloadStore&) = delete;
   PayloadStore& operator=(const PayloadStore&) = delete;
 
-  /// Allocates a payload of `size_bytes` uninitialised bytes, which is freed after `references`
-  /// releases.
+  /// Allocates a payload of `size_bytes` uninitialised bytes. The payload is freed when it has been
+  /// released `references` times.
   Payload* allocate(std::size_t size_bytes, std::uint32_t references) {
     const auto size_class = static_cast<std::uint32_t>(
         std::bit_width(size_bytes <= kSmallest ? 0 : (size_bytes - 1) / kSmallest));

@@ -11,8 +11,8 @@ namespace tutti::device::sim {
 
 namespace {
 
-/// The incarnation of an endpoint. In a real endpoint the incarnation is random. Here it follows
-/// from communicator and rank, because equal runs must send equal bytes.
+/// The incarnation of an endpoint. In a real endpoint the incarnation is random. Here it is
+/// computed from communicator and rank, because equal runs must send equal bytes.
 std::uint32_t incarnation_of(std::uint32_t communicator, Rank rank) {
   return static_cast<std::uint32_t>(draw(communicator, index(rank)));
 }

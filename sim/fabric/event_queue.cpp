@@ -158,8 +158,8 @@ std::uint64_t EventQueue::next_occupied() const {
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// Returns the index of the first narrow bucket that belongs to the first non-empty bucket of a
-/// coarse wheel; kNoBucket if the wheel is empty.
+/// Finds the first non-empty bucket of a coarse wheel and returns the index of the narrow bucket at
+/// which it begins; kNoBucket if the wheel is empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);

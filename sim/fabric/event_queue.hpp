@@ -66,8 +66,8 @@ class EventQueue {
   static constexpr std::uint64_t kCoarseBuckets = 1u << kCoarseBits;
   static constexpr std::uint32_t kBlockEvents = 42;
 
-  /// Events of one coarse bucket. A block takes long enough to read that the next block can be
-  /// prefetched meanwhile.
+  /// A block of events of one coarse bucket. It is large enough that the next block can be
+  /// prefetched while this block is read.
   struct Block {
     Event events[kBlockEvents];
     std::uint32_t next = 0;
@@ -106,11 +106,12 @@ class EventQueue {
   void tune();
   void rebuild(unsigned width_shift);
 
-  /// Sorted events of the open bucket, from next_ to end_ - 1; index 0 is spare.
+  /// Sorted events of the open bucket, from next_ to end_ - 1. Index 0 stays free, so that one
+  /// event fits in front of the first.
   std::vector<Event> active_;
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  /// Heap of late events: their insertion into active_ would shift too many events.
+  /// Heap of those events whose insertion into active_ would shift too many other events.
   std::vector<Event> late_;
   std::uint64_t current_ = 0;  ///< index of the open bucket, counted from time 0
   unsigned width_shift_ = 0;   ///< width of a narrow bucket: 2^width_shift_ picoseconds

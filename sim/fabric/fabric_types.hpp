@@ -51,7 +51,7 @@ struct Packet {
     return packet;
   }
   /// Makes a contribution to an in-network reduction on the multicast tree of a group. Each switch
-  /// of the tree adds up the contributions that reach it and sends one packet with the sum on. The
+  /// of the tree adds up the contributions that reach it and forwards the sum as one packet. The
   /// destination, which is a member of the group too, receives one packet.
   ///
   /// Each member except the destination sends one contribution with the number `reduction`; no

@@ -127,9 +127,9 @@ class Topology {
  public:
   /// Makes a fat tree of any shape. The error names the list or number that does not fit.
   static Result<Topology> fat_tree(const FatTreeShape& shape);
-  /// Makes the fat tree of switches with `radix` ports. Below the top level, a leaf has
-  /// `oversubscription` times as many ports down as up, and any other switch has as many ports down
-  /// as up.
+  /// Makes the fat tree of switches with `radix` ports. A switch of the top level has only ports
+  /// down. Below it, a leaf has `oversubscription` times as many ports down as up, and any other
+  /// switch has as many down as up.
   static Result<Topology> fat_tree(std::uint32_t radix, std::uint32_t levels,
                                    std::uint32_t oversubscription = 1, LinkSpec spec = {});
   /// The system of [Khalilov24] 6.2: 12 leaves with positions for 18 hosts each, 6 spines of 36

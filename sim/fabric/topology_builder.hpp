@@ -14,9 +14,9 @@ class TopologyBuilder {
   /// Adds a kind of link and returns its number. If an equal kind has been added before, returns
   /// the number of that kind. At most 256 kinds are possible.
   std::uint8_t add_spec(const LinkSpec& spec);
-  /// Adds the leaves with their hosts and the links between them; must be called first. If host h
-  /// is on leaf h / n for every h, `uniform` may be n, and leaf_of() divides by n. Otherwise
-  /// `uniform` must be 0, and leaf_of() looks the leaf up in a table.
+  /// Adds the leaves, their hosts, and the links between each leaf and its hosts; must be called
+  /// first. If host h is on leaf h / n for every h, `uniform` may be n, and leaf_of() divides by n.
+  /// Otherwise `uniform` must be 0, and leaf_of() looks the leaf up in a table.
   void add_hosts(std::span<const std::uint32_t> hosts_of_leaf, std::uint32_t uniform,
                  std::uint8_t spec);
   /// Sets the total number of switches; switches without hosts follow the leaves.

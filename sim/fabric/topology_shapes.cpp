@@ -131,17 +131,17 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
   const std::uint64_t ports = std::uint64_t{shape.spines_per_group} * shape.global_ports_per_spine;
   if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
       shape.hosts_per_leaf == 0) {
-    return failure(
-        Code::invalid_argument,
-        "a number of a dragonfly+ topology is 0: use 1 or more for each of {} groups, {} leaf "
-        "switches per group, {} spine switches per group and {} hosts per leaf switch",
-        shape.groups, shape.leaves_per_group, shape.spines_per_group, shape.hosts_per_leaf);
+    return failure(Code::invalid_argument,
+                   "a dragonfly+ topology cannot have {} groups, {} leaf switches per group, {} "
+                   "spine switches per group and {} hosts per leaf switch: use 1 or more of each",
+                   shape.groups, shape.leaves_per_group, shape.spines_per_group,
+                   shape.hosts_per_leaf);
   }
   if (ports < peers) {
-    return failure(
-        Code::invalid_argument,
-        "a group with {} global ports cannot reach {} other groups: add spines or ports per spine",
-        ports, peers);
+    return failure(Code::invalid_argument,
+                   "a dragonfly+ group with {} global ports cannot reach {} other groups: add "
+                   "spine switches, or global ports per spine switch",
+                   ports, peers);
   }
   const std::uint32_t leaves = shape.groups * shape.leaves_per_group;
   const std::uint32_t switches = leaves + shape.groups * shape.spines_per_group;

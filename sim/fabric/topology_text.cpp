@@ -34,7 +34,7 @@ Words split(std::string_view line) {
   return words;
 }
 
-/// A unit of a quantity such as "200Gbit/s". `name` is the end of the text; the number before it is
+/// A unit of a quantity such as "200Gbit/s". If the text ends in `name`, the number before it is
 /// multiplied by `factor`.
 struct Unit {
   std::string_view name;

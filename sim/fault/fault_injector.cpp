@@ -90,8 +90,8 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A frame tap cannot tell a retransmitted frame from a new one. It therefore numbers all frames
-    // from one rank to one peer, and uses this number as the occurrence.
+    // A frame tap cannot tell a retransmitted frame from a new one. The occurrence of a frame is
+    // therefore its number among all frames from this rank to this peer.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

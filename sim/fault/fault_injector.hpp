@@ -92,7 +92,7 @@ class OccurrenceCounter {
   Counts older_;
 };
 
-/// Drops and duplicates frames of reliable connections by plan. Thread-safe.
+/// Drops and duplicates frames of reliable connections as a fault plan prescribes. Thread-safe.
 class PlannedFrameTap final : public FrameTap {
  public:
   PlannedFrameTap(FaultPlan plan, std::shared_ptr<InjectedCounters> counters)

@@ -183,7 +183,8 @@ Result<FaultRule> parse_rule(std::string_view statement) {
 
 Status check(const FaultRule& rule) {
   const auto refuse = [&](const char* why) {
-    return failure(Code::invalid_argument, "fault rule \"{}\": {}", to_string(rule), why);
+    return failure(Code::invalid_argument, "fault rule \"{}\" is invalid: {}", to_string(rule),
+                   why);
   };
   const bool at_sender = rule.place == FaultSite::sender;
   if (rule.packet != Packet::chunk) {
@@ -224,8 +225,8 @@ std::string to_string(const FaultRule& rule) {
     text += fmt::format("{}{}", i == 0 ? " ranks=" : ",", index(rule.ranks[i]));
   }
   if (rule.occurrences != 0) text += fmt::format(" occurrences={}", rule.occurrences);
-  // The parser gives a delay or reorder rule without a time a default time other than zero. A time
-  // of zero must therefore be printed, too.
+  // If the text of a delay or reorder rule has no time, the parser uses a default that is not zero.
+  // A time of zero must therefore be printed.
   const bool timed = rule.action == Action::delay || rule.action == Action::reorder;
   if (timed || rule.by.count() != 0) text += " by=" + print_time(rule.by);
   if (rule.action == Action::reorder) text += fmt::format(" distance={}", rule.distance);

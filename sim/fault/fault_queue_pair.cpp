@@ -52,7 +52,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
     const FaultRule* rule = fate_of(done);
     std::uint32_t accepted = 1;
     if (rule == nullptr || rule->action == Action::duplicate) {
-      // Posts consecutive chunks without faults by one call.
+      // Consecutive chunks to which no rule applies are posted by one call.
       std::uint32_t end = done + 1;
       while (rule == nullptr && end < count && fate_of(end) == nullptr) ++end;
       auto posted = post_part(run, done, end - done);

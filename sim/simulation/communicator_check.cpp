@@ -41,7 +41,7 @@ Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
   const bool software = spec.nic.connections == device::sim::ConnectionKind::software;
   if (last && software && !spec.aggregator && spec.ranks_per_host == 0) return {};
   return failure(Code::invalid_argument,
-                 "communicator {} cannot run close: run close as the last collective, with "
+                 "communicator {} cannot run the collective 'close': run it last, with "
                  "connections=software, and without an aggregator or hierarchy",
                  number);
 }

@@ -52,7 +52,7 @@ enum class CollectiveKind : std::uint8_t {
 constexpr bool uses_slots(CollectiveKind kind) {
   return kind >= CollectiveKind::slot_allgather && kind <= CollectiveKind::slot_barrier;
 }
-/// Whether a collective moves no data.
+/// Whether collectives of this kind move no data between ranks.
 constexpr bool moves_no_data(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::counter_barrier ||
          kind >= CollectiveKind::slot_barrier;
@@ -149,8 +149,8 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// One packet on one link; `identity` is the key of the packet in loss draws. It describes a packet
-/// that the link lost or, in `toggled_losses`, a packet whose loss draw is inverted.
+/// One packet on one link; `identity` is the key of the packet in loss draws. The link has lost the
+/// packet or, in `toggled_losses`, the loss draw of the packet is inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;

@@ -15,8 +15,8 @@ Nanoseconds patience_of(const WorldConfig& config) {
   return patience;
 }
 
-/// True if the workers of at least one communicator answer the peers, so that a host whose worker
-/// is paused does not answer.
+/// True if in at least one communicator the hosts' workers, not the NICs, answer the peers. A host
+/// whose worker is paused then does not answer.
 bool answers_by_worker(const WorldConfig& config) {
   return std::any_of(config.communicators.begin(), config.communicators.end(),
                      [](const CommunicatorSpec& one) {

@@ -148,8 +148,8 @@ class Execution {
     const observe::Counters& counters = context.counters();
     Effects effects{counters.chunks_received, counters, network_.sent(), left_,
                     context.next_deadline()};
-    // The arrival of a chunk alone is not an effect, so the counters of arrivals are cleared and do
-    // not take part in the comparison.
+    // The mere arrival of a chunk is no effect, so the counters of arrivals are set to 0 and never
+    // differ.
     observe::Counters& others = effects.others;
     others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
     others.chunks_out_of_order = 0;
@@ -205,8 +205,8 @@ class Explorer {
   }
 
  private:
-  /// Repeats a path of choices and continues the path to the end of the collective. For each new
-  /// choice, appends one path to `open` for each alternative to this choice.
+  /// Repeats a path of choices and continues the path to the end of the collective. At each new
+  /// choice, appends to `open` one path for each alternative that was not chosen.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -225,8 +225,8 @@ class Explorer {
                     kMaxWaits),
             path);
       }
-      // A path does not record where the clock advances, because a repetition of the path advances
-      // the clock at the same points.
+      // The path lists the delivered packets but not the advances of the clock, because a
+      // repetition of the path advances the clock at the same points.
       if (count == 0) continue;
       const std::uint16_t taken = first_choice(execution);
       const std::size_t before = path.size();
@@ -242,8 +242,8 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// Returns the index of the first choice that delivers a repeated chunk, because this delivery
-  /// has no effect; returns 0 if no choice does.
+  /// Returns the index of the first choice that delivers a repeated chunk, or 0 if no choice does.
+  /// A repeated chunk goes first, because its delivery has no effect.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
@@ -297,7 +297,7 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
     // Skips each set of losses in which a rank loses its own chunk. That chunk does not cross the
-    // network, so another set without this loss has the same effect.
+    // network, so the same set without this loss has the same effect.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

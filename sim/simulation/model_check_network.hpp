@@ -14,7 +14,7 @@ namespace tutti::simulation {
 
 class ChoiceEndpoint;
 
-/// The packets of all ranks that were sent and have not arrived.
+/// The packets in flight between all ranks.
 class ModelCheckNetwork {
  public:
   ModelCheckNetwork(std::uint32_t ranks, std::uint32_t chunk_bytes,

@@ -223,7 +223,8 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
   const bool frames_lost =
       std::any_of(result.frames.begin(), result.frames.end(),
                   [](const std::vector<FrameFault>& one) { return !one.empty(); });
-  // A fragment that arrives late or twice can void a UC message, which is then recovered.
+  // A fragment that arrives late or twice can void a UC message, so recovery may move bytes
+  // although no packet was lost.
   const bool voids_messages = scenario_.uc_fragments > 0;
   if (!scenario_.pauses.empty() || !scenario_.deaths.empty() || !scenario_.outages.empty() ||
       !scenario_.group_faults.empty() || result.path_losses > 0 || !result.losses.empty() ||
@@ -243,9 +244,9 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
 }
 
 // Checks that each rank stayed until every peer had acknowledged the rank's close or had announced
-// a close of its own. Communicators that dropped frames for lack of connections are not checked:
-// there, a connection that waits for an ACK from a rank that has left can block connections to
-// other ranks (docs/decisions/035).
+// its own close. A communicator that dropped frames for lack of connections is not checked: a
+// connection to a rank that has left may wait for an ACK and block other connections
+// (docs/decisions/035).
 Status ScenarioWorld::check_closes() {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -273,7 +274,7 @@ Status ScenarioWorld::check_no_rank_was_skipped(const ScenarioResult& result) {
                         injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
   for (std::uint32_t c = 0; one_lost && c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
-    // A rank that starts late or answers slowly may rightly be treated as silent.
+    // If ranks may start or answer later than `patience`, it is no error to treat them as silent.
     if (one.skew + one.compute + 100 * scenario_.host.jitter > one.patience) continue;
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();

@@ -20,7 +20,7 @@ struct ScenarioResult {
   std::vector<std::vector<FrameFault>> frames;
   std::vector<FabricLoss> losses;
   device::fault::Injected injected{};
-  /// Bytes fetched from neighbours or multicast again after a loss.
+  /// Bytes that ranks fetched from their neighbours, or multicast again, after a loss.
   std::uint64_t recovered_bytes = 0;
   /// Number of payload bytes that receivers did not get because of drops and corruption.
   std::uint64_t lost_bytes = 0;

@@ -81,7 +81,7 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
 
 // ---- each fault by itself -----------------------------------------------------------------------
 
-/// One chunk of a communicator's collectives: its epoch, PSN and sender.
+/// Identifies one chunk among all collectives of a communicator.
 struct ChunkOf {
   std::uint32_t epoch;
   std::uint32_t psn;
@@ -144,7 +144,8 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
   return rules;
 }
 
-/// The same scenario, but each fault that struck is listed singly instead of drawn at random.
+/// The same scenario, but each fault that occurred in a run is listed singly instead of drawn at
+/// random.
 Scenario itemised(const Scenario& scenario) {
   const ScenarioResult happened = run_scenario(scenario);
   Scenario items = scenario;

@@ -30,7 +30,7 @@ namespace tutti::simulation {
 
 /// The end of one collective at one rank.
 struct CollectiveEnd {
-  bool early = false;  ///< a close that ended although a peer might still need this rank
+  bool early = false;  ///< whether a close ended although a peer might still need this rank
   bool submitted = false;
   bool done = false;
   Code code = Code::ok;
@@ -38,7 +38,7 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
-/// Reports that a rank receives no multicast from a source even after the rank has rejoined its
+/// A rank's report that it receives no multicast from a source even after it has rejoined its
 /// multicast groups.
 struct UnheardSource {
   std::uint32_t communicator = 0;
@@ -112,7 +112,7 @@ class Simulation final : public device::sim::HostWaker {
     std::unique_ptr<HierarchyRank> by_hosts;
     /// Endpoints of this rank in the side communicators.
     std::vector<device::sim::SimEndpoint*> side_endpoints;
-    /// The close of the communicator by this rank; null until the rank begins to close.
+    /// This rank's departure from the communicator; null until the rank begins to close.
     std::unique_ptr<engine::Departure> departure;
     /// Time in ns that this rank had spent in ready barriers up to the end of its previous
     /// collective.
@@ -157,7 +157,7 @@ class Simulation final : public device::sim::HostWaker {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;
     std::uint64_t sends = 0;
-    std::uint64_t turns = 0;  ///< collectives begun plus collectives ended
+    std::uint64_t turns = 0;  ///< number of begins and ends of collectives
 
     Work& operator+=(const Work& other);
     Work operator-(const Work& other) const;

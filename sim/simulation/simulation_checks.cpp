@@ -34,9 +34,9 @@ bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& 
   });
 }
 
-/// True if a rank may never learn that a peer has closed: the rank is cut off for longer than the
-/// peer stays, or frames are lost while connections to ranks that have left use up the few
-/// connections of the peer.
+/// True if a rank may never learn that a peer has closed. Either the rank is cut off for longer
+/// than the peer stays, or frames are lost and the few connections that a peer may have are all
+/// occupied by connections to ranks that have left.
 bool may_miss_a_close(const Expectation& expected, const CommunicatorSpec& spec, bool loss) {
   using device::fault::FaultSite;
   using device::fault::Packet;

@@ -288,8 +288,8 @@ class Drawer {
     peer_timeout_ = one_of(std::array{Nanoseconds(1'000'000'000), Nanoseconds(1'500'000'000)});
     for (ScenarioCommunicator& each : one.communicators) {
       each.peer_timeout = peer_timeout_;
-      // While the engine waits, it polls at the intervals `reorder_delay` and `alpha`. These are
-      // long, because a wait may take seconds if hosts, links or paths fail.
+      // While the engine waits, it polls at the intervals `reorder_delay` and `alpha`. Both are
+      // long here, so that a wait of seconds for a failed host, link or path takes few polls.
       each.reorder_delay = Nanoseconds(5'000'000);
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
@@ -510,7 +510,7 @@ SwarmFeatures features_of(const Scenario& scenario) {
 
 namespace {
 
-/// The report of one seed.
+/// The report and the features of the scenario of one seed.
 struct SeedReport {
   WorldReport report;
   SwarmFeatures drawn;

@@ -15,8 +15,8 @@ namespace tutti::simulation {
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
-  /// Kind of all connections; unset: drawn for each scenario. With `nic`, no feature is drawn that
-  /// needs the software of the hosts to run the connections.
+  /// Kind of all connections; unset: drawn for each scenario. With `nic`, features that need
+  /// connections run by software are not drawn.
   std::optional<device::sim::ConnectionKind> connections{};
 };
 
@@ -43,7 +43,8 @@ struct SwarmFeatures {
   std::uint64_t messages = 0;    ///< scenarios with tagged messages
   std::uint64_t atomics = 0;     ///< scenarios with Barriers by atomics
   std::uint64_t big_endian = 0;  ///< scenarios with NICs that answer atomics big-endian
-  /// Scenarios with Barriers by atomics whose answers are big-endian.
+  /// Scenarios in which a communicator has Barriers by atomics, and NICs that answer atomics
+  /// big-endian.
   std::uint64_t conversions = 0;
   /// Scenarios in which the number of reliable connections is limited, so that one closes to make
   /// room for another one.
@@ -59,7 +60,8 @@ struct SwarmFeatures {
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };
 
-/// The features of one scenario: 1 for each feature that the scenario has, else 0.
+/// The features of one scenario, as counts: 1 for each feature that the scenario has, and 0 for
+/// each other feature.
 SwarmFeatures features_of(const Scenario& scenario);
 
 /// The result of running a range of seeds.

@@ -51,7 +51,7 @@ class FragmentQueuePair final : public MulticastQueuePair {
   }
 
  private:
-  /// The message that one rank is sending.
+  /// The message that is arriving from one rank.
   struct Source : MessageDestination {
     wire::MessageAssembly assembly;
     std::vector<std::byte> staging;

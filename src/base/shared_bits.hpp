@@ -46,8 +46,8 @@ class SharedBitmap {
   /// that another thread sets concurrently.
   Range first_clear_run(Range within) const {
     const std::uint32_t first = find(within, 0);
-    // The search for the end of the run starts one bit after its first bit: another thread may have
-    // set the first bit meanwhile, and the run must not be empty.
+    // The run must not be empty. The search for its end therefore skips the first bit, which
+    // another thread may have set meanwhile.
     return {first, find({std::min(first + 1, within.last), within.last}, ~std::uint64_t{0})};
   }
 

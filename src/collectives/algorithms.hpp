@@ -36,8 +36,8 @@ struct AlgorithmEntry {
   std::uint32_t heeds = kNothing;
   /// Writes the tasks of one rank.
   void (*write)(Builder&);
-  /// Checks whether the algorithm supports the ranks and the parameters of a Purpose; null if the
-  /// algorithm supports all of them.
+  /// Checks whether the algorithm supports the ranks and the parameters of a Purpose. The pointer
+  /// is null if the algorithm supports any ranks and parameters.
   Status (*restriction)(const Purpose&) = nullptr;
 };
 

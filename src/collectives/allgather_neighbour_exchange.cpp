@@ -12,7 +12,8 @@ namespace {
 Status needs_even_ranks(const Purpose& purpose) {
   if (purpose.ranks % 2 == 0 || purpose.ranks == 1) return {};
   return failure(Code::invalid_argument,
-                 "{} {} needs an even number of ranks, not {}: choose ring, or leave one rank out",
+                 "{} by the algorithm '{}' needs an even number of ranks, not {}: choose 'ring', "
+                 "or leave one rank out",
                  to_string(purpose.collective), purpose.algorithm, purpose.ranks);
 }
 
@@ -30,8 +31,9 @@ void allgather_neighbour_exchange(Builder& b) {
   std::uint32_t held = me / 2;
   for (std::uint32_t round = 1; round < pairs; ++round) {
     // In an odd round, an even rank exchanges with its left neighbour and an odd rank with its
-    // right one; in an even round, the sides are swapped. The neighbour sends the two blocks of
-    // pair `next`, which is `away` pairs from this rank's own pair, on the neighbour's side.
+    // right one; in an even round, the sides are swapped. The neighbour sends the two blocks of the
+    // pair `next`, which is `away` pairs from this rank's own pair in the direction of the
+    // neighbour.
     const bool left = even == (round % 2 == 1);
     const std::uint32_t away = (round + 1) / 2;
     const std::uint32_t next = (me / 2 + (left ? pairs - away : away)) % pairs;

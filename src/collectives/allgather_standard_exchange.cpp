@@ -17,8 +17,8 @@ Status needs_power_of_ports(const Purpose& purpose) {
   const std::uint32_t base = purpose.parameters.ports + 1;
   if (is_power_of(purpose.ranks, base)) return {};
   return failure(Code::invalid_argument,
-                 "{} {} with {} ports needs a power of {} as the number of ranks, but there are {} "
-                 "ranks: choose bruck, or another number of ports",
+                 "{} by the algorithm '{}' with {} ports needs a number of ranks that is a power "
+                 "of {}, but there are {} ranks: choose 'bruck', or another number of ports",
                  to_string(purpose.collective), purpose.algorithm, base - 1, base, purpose.ranks);
 }
 

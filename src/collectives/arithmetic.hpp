@@ -48,8 +48,8 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  /// A power of two. The children of this node are the numbers `number` + 2^i below n for which 2^i
-  /// is less than `reach`.
+  /// A power of two. The children of this node are the numbers `number` + 2^i with 2^i < `reach`,
+  /// as far as these are less than n.
   std::uint32_t reach;
   std::uint32_t size;  ///< number of nodes in the subtree
 

@@ -1,4 +1,4 @@
-// Barriers and handshakes that other schedules contain.
+// Barriers and handshakes as parts of the schedules of other collectives.
 #pragma once
 
 #include <vector>

@@ -26,7 +26,7 @@ struct Situation {
   /// block.
   std::uint64_t block_bytes = 0;
   std::string_view device{};  ///< name of the device that moves the bytes: "ip", "host"
-  bool multicast = true;      ///< false: the network does not pass multicast to every rank
+  bool multicast = true;      ///< whether the network passes multicast to every rank
 };
 
 struct Choice {
@@ -60,7 +60,7 @@ struct ChoiceRule {
   std::uint32_t max_ranks = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
   std::string_view device{};     ///< name of the device, a string literal; "" for any device
-  bool needs_multicast = false;  ///< true: the rule is only for networks that pass multicast
+  bool needs_multicast = false;  ///< whether the rule needs a network that passes multicast
   /// Further condition: the number of ranks, the number of hosts and the device of the call must be
   /// those with which the rule was measured.
   ChoicePlace place{};
@@ -117,8 +117,8 @@ std::string to_string(const Choice& choice);
 /// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Returns `parameters`. If `entry` uses segments and `parameters` has the default number of them,
-/// that number is replaced by one that suits `ranks` and `bytes`.
+/// Returns `parameters`. If `entry` uses segments and their number in `parameters` is the default,
+/// the result has a number of segments that suits `ranks` and `bytes`.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

@@ -1,9 +1,9 @@
 // Binomial Reduce: ceil(log2 P) rounds for P ranks. A node folds its own contribution, then the
 // results of its children; each result is the fold of consecutive ranks.
 //
-// The fold begins at the rank that is the top of the tree. If the top is the root, the fold is in
-// rank order only for root 0. The ordered form therefore has rank 0 as the top, which then sends
-// the result to the root.
+// The fold begins with the rank at the top of the tree. If the root is at the top, the fold is in
+// rank order only for root 0. The variant that folds in rank order therefore has rank 0 at the top,
+// and rank 0 sends the result to the root.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 

@@ -10,8 +10,8 @@
 namespace tutti::collectives {
 
 struct TreeNode {
-  /// The rank of the parent or of a child, and the round in which the first piece passes over the
-  /// link to it.
+  /// A link to the parent or to a child: the rank at the other end, and the round in which the
+  /// first piece passes over the link.
   struct Link {
     Rank rank = kNoRank;
     std::uint32_t round = 0;

@@ -28,7 +28,7 @@ class BlockCipher {
   BlockCipher& operator=(const BlockCipher&) = delete;
   ~BlockCipher();
 
-  /// Fails with unsupported if libcrypto offers no AES-128.
+  /// Fails with `unsupported` if libcrypto offers no AES-128.
   static Result<std::unique_ptr<BlockCipher>> aes128(std::span<const std::byte, kBytes> key);
 
   /// Returns the encrypted block. If libcrypto fails, the result is random bytes, so that an

@@ -25,7 +25,8 @@ constexpr std::size_t kMaxHelloBytes = 4096;
 
 using SessionParameters = std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)>;
 
-/// The pre-shared key as an OpenSSL session; null if OpenSSL lacks the cipher suite or memory.
+/// The pre-shared key as an OpenSSL session; null if OpenSSL lacks the cipher suite or if memory is
+/// short.
 SSL_SESSION* parameters_of(SSL* session) {
   const auto* key = static_cast<const Secret*>(SSL_get_app_data(session));
   const SSL_CIPHER* suite = SSL_CIPHER_find(session, kSuite.data());
@@ -243,7 +244,9 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> into) {
 Status TlsSession::write(std::span<const std::byte> bytes) {
   if (state_ == State::failed) return failure_;
   if (state_ != State::open)
-    return failure(Code::internal, "a TLS session is not open: write only in the state open");
+    return failure(Code::internal,
+                   "a TLS session can send only in the state 'open': write after its handshake, "
+                   "and before the peer closes it");
   if (bytes.empty()) return {};
   ERR_clear_error();
   std::size_t written = 0;
@@ -267,7 +270,8 @@ Status TlsSession::fail(Status why) {
   return failure_;
 }
 
-/// Fails the session with a status for OpenSSL's first error.
+/// Ends the session with an error. During the handshake, OpenSSL's first error determines the code
+/// of this error; later the code is always Code::peer_failed.
 Status TlsSession::broken() {
   const bool handshaking = state_ == State::handshaking;
   const unsigned long error = ERR_peek_error();

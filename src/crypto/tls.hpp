@@ -29,12 +29,12 @@ inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;
 /// A session stores at most this many bytes from the peer until `read` takes them.
 inline constexpr std::size_t kMaxTlsUnreadBytes = 65536;
 
-/// One end of a TLS connection; one thread at a time may use it. Codes of its errors:
-/// `invalid_argument`, the peer has another key or none; `unsupported`, the peer does not speak
-/// TLS 1.3, or OpenSSL lacks the cipher suite; `peer_failed`, the bytes were changed or cut on the
-/// way; `resource_exhausted`, the caller feeds without reading, or memory is short; `internal`, the
-/// caller writes before the handshake or after the close. After an error in the connection every
-/// call fails, but `take_output` may return an alert for the peer.
+/// One end of a TLS connection; one thread at a time may use it. The code of an error tells its
+/// cause. `invalid_argument`: the peer has a different key or no key. `unsupported`: the peer does
+/// not speak TLS 1.3, or OpenSSL lacks the cipher suite. `peer_failed`: the bytes were changed or
+/// cut on the way. `resource_exhausted`: the caller feeds without reading, or memory is short.
+/// `internal`: the caller writes before the handshake has ended or after the close. After an error
+/// in the connection every call fails, but `take_output` may return an alert for the peer.
 class TlsSession {
  public:
   enum class Role : std::uint8_t { client, server };

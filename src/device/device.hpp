@@ -100,8 +100,8 @@ struct MessageHead {
 struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< no destination: the message has arrived before or is not needed
-    /// Staging memory of the device, for a message whose place in the user's buffer is unknown:
-    /// this rank has not begun the collective, or the header does not fit the collective.
+    /// Staging memory of the device. It is used if the place of a message in the user's buffer is
+    /// unknown, because this rank has not begun the collective or the header does not fit it.
     staging,
     buffer,  ///< memory of the user, at the address `at`
   };
@@ -214,8 +214,8 @@ enum class Opcode : std::uint8_t {
   compare_swap,  ///< masked compare-and-swap of a word of the peer
   fetch_add,     ///< masked fetch-and-add to a word of the peer
   receive,       ///< completion only: a message or an immediate arrived
-  /// Completion only: a message for which the matcher has chosen a destination has arrived
-  /// completely. The work_id of the completion is the token of that destination (MessagePlace).
+  /// Completion only: a whole message is stored at the destination that the matcher chose. The
+  /// work_id of the completion is the token of that destination (MessagePlace).
   matched,
   /// Completion only: a probe from `peer` arrived. The immediate of the completion is the subgroup
   /// through which the probe arrived, or kUnicast.
@@ -262,8 +262,8 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// If the code is Code::peer_failed because the path between this rank and `peer` loses long
-  /// packets: the length in bytes of a packet that was lost. Otherwise 0.
+  /// Length in bytes of a lost packet, if the code is Code::peer_failed because the path between
+  /// this rank and `peer` loses long packets. Otherwise 0.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
   /// The rank at fault, if the code is Code::peer_failed and `undelivered_bytes` is 0.
@@ -281,8 +281,8 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
   std::uint64_t reliable_timeouts = 0;  ///< retransmission timeouts that have expired
-  /// Frames that were also multicast, because the peer had not answered for long or because the
-  /// kernel held back unicast datagrams to the peer.
+  /// Frames sent by multicast, with or without a unicast copy, because the peer had not answered
+  /// for long or because the kernel held back unicast datagrams to the peer.
   std::uint64_t reliable_frames_multicast = 0;
   /// Tail probes: frames sent a second time because no later frame would reveal their loss.
   std::uint64_t reliable_tail_probes = 0;
@@ -333,7 +333,7 @@ class Endpoint {
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
-  /// A text for the user: which path the data takes and how it is protected.
+  /// A text for the user: which path the data takes and how the data is protected.
   virtual std::string description() const { return "not described"; }
   /// The address by which peers reach this endpoint, as opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
@@ -403,14 +403,14 @@ class Endpoint {
   virtual std::vector<std::uint32_t> probe_sizes() const { return {0}; }
   /// Sends a peer a probe by unicast, in a datagram of one of the `probe_sizes`.
   virtual void probe_path(Rank /*peer*/, std::uint32_t /*bytes*/) {}
-  /// Limits all datagrams to `bytes`, which must be one of the `probe_sizes` and equal at all
-  /// ranks. Must precede the first chunk; `capabilities` shows the effect.
+  /// Limits the size of all datagrams to `bytes` bytes, which must be one of the `probe_sizes` and
+  /// equal at all ranks. Must precede the first chunk. Changes the sizes in `capabilities`.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
   /// Gives up all posted work after the communicator has failed, so that callers get their buffers
   /// back at once and later work does not wait for the abandoned work. The abandoned work has no
-  /// further effect at either rank and may complete with Code::aborted. Work posted later, such as
-  /// the notices of the failure, may exceed the limit of connections.
+  /// further effect at either rank and may complete with Code::aborted. From now on the number of
+  /// connections has no limit, so that the notices of the failure reach all ranks.
   virtual void abandon() {}
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.

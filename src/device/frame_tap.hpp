@@ -17,8 +17,8 @@ class FrameTap {
   virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
   /// True if the multicast copy of a lost frame is lost, too.
   virtual bool loses_multicast() const { return true; }
-  /// True if `from` must act as if its kernel held back unicast datagrams to `to`, because the
-  /// kernel lacked the link address of `to`.
+  /// True if `from` must act as if its kernel lacked the link address of `to`, and therefore held
+  /// back unicast datagrams to `to`.
   virtual bool holds_back(Rank /*from*/, Rank /*to*/) const { return false; }
 };
 

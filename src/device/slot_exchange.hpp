@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -76,10 +76,10 @@ class SlotExchange {
   /// block, `own` is copied now or by a later `collect`, so it must not change until `leave`.
   Status enter(const ExchangeHeader& header, std::span<const std::byte> own) {
     if (own.size() > max_block_bytes()) {
-      return Status(Code::invalid_argument, "a slot of " + std::to_string(max_block_bytes()) +
-                                                " bytes cannot hold a block of " +
-                                                std::to_string(own.size()) +
-                                                ": use an algorithm without slots");
+      return failure(
+          Code::invalid_argument,
+          "a slot of {} bytes cannot hold a block of {} bytes: use an algorithm without slots",
+          max_block_bytes(), own.size());
     }
     header_ = header;
     own_block_ = own;

@@ -22,9 +22,9 @@ constexpr std::size_t kLongRegionBytes = 1024 * 1024;
 // If groups are enabled, an Allgather uses groups for blocks of at least this size.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// If every host has two ranks, messages of at most this many bytes use the hierarchy. A hierarchy
-// of pairs keeps only one rank of a host off the network; for longer messages this saves less time
-// than the extra copy within the host takes.
+// If every host has two ranks, only messages of at most this many bytes use the hierarchy. It keeps
+// just one rank of each host off the network, which for a longer message saves less time than the
+// extra copy within the host takes.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {

@@ -13,8 +13,8 @@ HostLayout HostLayout::of(std::span<const HostIdentity> ranks) {
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::size_t first = r / length * length;
     if (!same_host(first, r)) return {};
-    // If the ranks of a host form two runs, the result is a layout without hierarchy, because the
-    // runs must not count as two hosts.
+    // If the ranks of a host are not consecutive, the result is a layout without hierarchy: two
+    // runs of ranks on one host must not count as two hosts.
     for (std::size_t other = first + length; other < ranks.size(); other += length) {
       if (ranks[first].network == ranks[other].network) return {};
     }

@@ -64,7 +64,7 @@ class TraceLog {
 
   struct Content {
     std::vector<TraceSpan> spans;  ///< ordered by end
-    std::uint64_t dropped = 0;     ///< number of spans that were dropped, oldest first
+    std::uint64_t dropped = 0;     ///< number of dropped spans; the oldest are dropped first
   };
   Content content() const;
 

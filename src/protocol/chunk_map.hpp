@@ -55,7 +55,8 @@ class ChunkMap {
   /// The first run of missing chunks of a block within `psns`; empty if no chunk is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
   /// 1 + the highest PSN of this block that has arrived through the subgroup; the block's first PSN
-  /// if none has arrived. Every earlier arrival through the subgroup is already marked.
+  /// if none has arrived. A thread that reads this value also sees the marks of all earlier
+  /// arrivals through the subgroup.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
@@ -83,8 +84,8 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // The horizon is raised after the bit is set. So a chunk that is missing below the horizon has
-    // not arrived yet: it is lost or reordered.
+    // The caller sets the chunk's bit before the horizon is raised. So a chunk below the horizon
+    // whose bit is not set is lost or reordered.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }

@@ -68,8 +68,8 @@ std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
 }
 
 // A missing chunk counts as consumed only if its loss is proven. A chunk that was declared lost
-// after a cutoff may not have been sent yet, and credit for it would exceed the window. If the
-// chunk was sent, the tail probe of its waiting sender proves the loss.
+// after a cutoff has perhaps not been sent yet, and credit for it would exceed the window. If the
+// chunk was sent, its sender waits for credit and sends a tail probe, which proves the loss.
 void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
   const BlockLayout& layout = map_->layout();
   while (chain.cursor < chain.psns.last) {

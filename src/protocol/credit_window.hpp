@@ -31,8 +31,9 @@ class CreditWindow {
   bool needed() const { return needed_; }
   /// The PSN below which the root of block `block_index` may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
-  /// Counts the batches that this rank has consumed. Once all ranks below this rank in the tree of
-  /// reports have also consumed a batch, puts a report for the parent into `outbox`.
+  /// Counts the batches that this rank has consumed. Sends a report of a batch to this rank's
+  /// parent, by `outbox`, once all ranks below this rank in the tree of reports have consumed the
+  /// batch, too.
   void consume(const FetchRing& fetch, Outbox& outbox);
   /// `on_credit` handles the report of a child, `on_grant` the grant of a grantor. Both return
   /// false if the message is invalid.

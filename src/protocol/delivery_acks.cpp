@@ -46,8 +46,8 @@ bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
 
 void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
   if (circular_before(acked_by_all_, epoch - 1)) acked_by_all_ = epoch - 1;
-  // Every entry is raised to acked_by_all_, because epochs wrap at 2^32: an entry that falls 2^31
-  // epochs behind would compare as a later epoch.
+  // Raises every entry to at least acked_by_all_. Otherwise an entry that falls 2^31 epochs behind
+  // would compare as a later epoch, because epochs wrap at 2^32.
   for (std::uint32_t& known : acked_) {
     if (circular_before(known, acked_by_all_)) known = acked_by_all_;
   }

@@ -33,7 +33,7 @@ class Batch {
   Message message_;
 };
 
-/// "Ready" answers: one message for the ranges of each memory key.
+/// Collects "ready" answers to one rank. Ranges with the same memory key share a message.
 class ReadyBatch {
  public:
   ReadyBatch(Outbox& outbox, Rank to, std::uint32_t epoch, const FetchRing::KeyOf& key_of)
@@ -125,8 +125,8 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
-/// The rank that is asked is skipped if it stays silent for this time. After two unsuccessful
-/// rounds up to the root, the time doubles with each round: the root probably has not begun the
+/// A rank that was asked is skipped if it stays silent for this time. From the second unsuccessful
+/// round up to the root on, each round doubles the time: the root probably has not begun the
 /// collective, and will answer once it begins.
 Nanoseconds FetchRing::patience_of(const Ask& ask) const {
   constexpr std::uint32_t kMaxRounds = 11;
@@ -290,9 +290,9 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
   return true;
 }
 
-// If this rank answered "pending" and later finds that it has lost the range, too, it sends "lost".
-// Otherwise the requester would not learn that two ranks lost the range, and would not ask the root
-// to retransmit.
+// Sends "lost" for each range for which this rank answered "pending", if the range now proves to be
+// lost here, too. Otherwise the requester would not learn that two ranks lost the range, and would
+// not ask the root to retransmit.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
@@ -325,8 +325,8 @@ Range FetchRing::lost_or_late(Range psns) const {
 Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
   Range missing = map_->first_missing(block_index, psns);
   if (missing.empty()) missing = {psns.last, psns.last};
-  // Withheld chunks (not multicast yet) are marked as present, so the withheld and the missing
-  // range never overlap.
+  // Chunks in withheld_ (not multicast yet) are marked as present, so withheld_ and `missing` never
+  // overlap.
   const Range held{std::max(withheld_.first, psns.first), std::min(withheld_.last, psns.last)};
   return !held.empty() && held.first < missing.first ? held : missing;
 }
@@ -363,7 +363,8 @@ bool FetchRing::on_retransmit_request(Instant now, const Message& message,
   if (!ours) return false;
   for (const LostRun& run : runs) {
     for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
-      // A withheld chunk has not been multicast yet, so its first transmission answers the request.
+      // A chunk in withheld_ has not been multicast yet, so its first transmission will answer the
+      // request.
       const bool withheld = psn >= withheld_.first && psn < withheld_.last;
       if (withheld || !again_.set(psn)) continue;
       if (!again.empty() && again.back().last == psn) {

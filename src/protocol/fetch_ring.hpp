@@ -81,10 +81,11 @@ class FetchRing {
   bool idle() const { return asks_.empty(); }
   /// True while a READ that covers this chunk is under way and may have written part of it.
   bool reading(std::uint32_t psn) const { return reading_.test(psn); }
-  /// True if the chunk is proven to be sent and lost: it occupies no receive buffer at this rank.
+  /// True if the chunk is proven to be sent and lost. It then needs no posted receive of this rank
+  /// any more.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
-  /// True since `enquire` requested the chunk, until a READ brings it.
+  /// True from the request of a chunk by `enquire` until a READ brings the chunk.
   bool enquired(std::uint32_t psn) const { return enquires_ && enquired_.test(psn); }
 
   // Functions for the responder, the rank that is asked.
@@ -118,7 +119,7 @@ class FetchRing {
     bool sent = false;
     /// True: the chunks may not have been sent yet; only with FetchFrom::neighbours.
     bool enquiry = false;
-    /// Number of times that every rank up to the root was asked without success.
+    /// Number of unsuccessful rounds; a round asks every rank up to the root.
     std::uint32_t rounds = 0;
   };
   struct Deferred {
@@ -158,11 +159,11 @@ class FetchRing {
   Bitmap declared_;  ///< by PSN: true if requested, because proven or suspected lost
   Bitmap proven_;    ///< by PSN: true if proven to be sent and lost
   Bitmap reading_;   ///< by PSN: true while a READ is under way
-  /// By PSN: true since `enquire` requested the chunk, until a READ brings it; used only if
-  /// `enquires_`.
+  /// By PSN: true from the request by `enquire` until a READ brings the chunk; used only if
+  /// `enquires_` is true.
   Bitmap enquired_;
   bool enquires_ = false;
-  Bitmap again_;  ///< by PSN: true if multicast again within the linger time
+  Bitmap again_;  ///< by PSN: multicast again, less than the linger time ago
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;

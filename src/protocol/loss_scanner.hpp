@@ -26,8 +26,8 @@ class LossScanner {
   /// Records that the block was sent completely. The caller knows this once a later rank of the
   /// sender's chain has begun to send.
   void ended(std::uint32_t block_index) { ended_[block_index] = true; }
-  /// Runs one tick: appends the chunks that were found lost since the last tick to `lost`. Each
-  /// chunk is reported once.
+  /// Runs one tick: appends to `lost` the chunks that this tick finds lost. Each chunk is reported
+  /// once.
   void tick(std::vector<LostRun>& lost);
 
  private:

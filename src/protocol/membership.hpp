@@ -62,8 +62,8 @@ class Membership {
     }
     return ranks;
   }
-  /// Of the paths over which a probe has arrived, the one whose longest probe is the shortest.
-  /// Nothing if a probe of full length has arrived over each of these paths.
+  /// Compares the paths over which a probe has arrived, but none of full length. Returns the path
+  /// whose longest probe is the shortest; nothing if there are no paths to compare.
   std::optional<Narrow> narrowest() const {
     std::optional<Narrow> narrow;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

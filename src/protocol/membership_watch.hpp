@@ -35,13 +35,13 @@ class MembershipWatch {
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True in two cases: for some sender, no chunk came by multicast in the last collective of this
-  /// sender; or this rank has rejoined because of a sender, and no chunk of this sender has come by
-  /// multicast since. While false, calls of `heard` have no effect.
+  /// True if multicast may be lost. Either no chunk of some sender came by multicast in the
+  /// sender's last collective, or this rank has rejoined because of a sender and has received no
+  /// multicast chunk of this sender since. While false, calls of `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
-  /// True if multicast is probably lost: for some sender, no chunk came by multicast in
-  /// kMissedCollectives consecutive collectives; or this rank has rejoined because of a sender, and
-  /// no chunk of this sender has come by multicast since.
+  /// True if multicast is probably lost. Either no chunk of some sender came by multicast in
+  /// kMissedCollectives consecutive collectives, or this rank has rejoined because of a sender and
+  /// has received no multicast chunk of this sender since.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {
@@ -113,7 +113,7 @@ class MembershipWatch {
 
   std::uint32_t size_;
   State state_ = State::member;
-  bool said_ = false;  ///< true: the only report of this rank has been made
+  bool said_ = false;  ///< true: this rank has reported once and reports no more
   Rank suspect_ = kNoRank;
   /// Number of sources of which no chunk came by multicast in their last collective.
   std::uint32_t suspected_ = 0;

@@ -73,8 +73,8 @@ class SendSchedule {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// True if the ready barrier of the current Allgather, for which `next` was called last, carries
-  /// a rate vote. Early Allgathers often carry one, later ones rarely.
+  /// True if the ready barrier of the current Allgather, the one of the last call of `next`,
+  /// carries a rate vote. Early Allgathers often carry a vote, later ones rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;

@@ -27,7 +27,7 @@ struct FoldKernels {
 };
 
 /// Number of operations that have their own kernel. `average` and `premultiplied_sum` use the
-/// kernel of `sum`, with a further step after or before it.
+/// kernel of `sum`: `average` divides afterwards, `premultiplied_sum` multiplies before.
 inline constexpr std::size_t kFoldOperations = 7;
 constexpr std::size_t fold_index(Operation operation) {
   return operation > Operation::bit_xor ? static_cast<std::size_t>(Operation::sum)

@@ -53,7 +53,7 @@ constexpr bool is_order(Operation operation) {
 }
 constexpr bool is_signed_integer(ElementType type) { return type <= ElementType::int64; }
 
-/// Register form of elements that are computed in the same form in which memory stores them.
+/// Register form of elements that need no conversion between memory and register.
 template <typename Isa, typename Element>
 struct PlainLanes {
   using Value = Register<Element, Isa::kBytes>;

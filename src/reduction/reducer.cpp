@@ -16,8 +16,8 @@ constexpr std::size_t kBlockBytes = 4096;
 /// Number of operand streams that a core prefetches well. More operands at equal offsets evict one
 /// another from the first-level cache.
 constexpr std::size_t kStreams = 8;
-/// Size in bytes of a partial result of many operands: large enough for the prefetchers and small
-/// enough for a cache.
+/// Size in bytes of the buffer for a partial result of more than kStreams operands: long enough for
+/// the processor's prefetchers, and short enough for its cache.
 constexpr std::size_t kPartialBytes = 32768;
 
 std::vector<const KernelTable*> tables() {
@@ -37,7 +37,7 @@ Result<Reducer> Reducer::create(Operation operation, ElementType type) {
   if (static_cast<std::size_t>(operation) >= kOperations ||
       static_cast<std::size_t>(type) >= kElementTypes) {
     return failure(
-        Code::invalid_argument, "reduction: the {} {} does not exist: use a value of {}",
+        Code::invalid_argument, "reduction: no {} has the number {}: use a value of {}",
         static_cast<std::size_t>(operation) >= kOperations ? "operation" : "element type",
         static_cast<std::size_t>(operation) >= kOperations ? static_cast<unsigned>(operation)
                                                            : static_cast<unsigned>(type),

@@ -55,7 +55,8 @@ class Reducer {
   /// Computes dst = dst op src. dst and src must be identical, or must not overlap.
   void accumulate(std::byte* dst, const std::byte* src, std::size_t count) const;
   /// Computes dst = ((a0 op a1) op a2) ... op ak; reads each operand once and writes dst once. Each
-  /// operand must be dst itself, or must not overlap dst. Without operands nothing is written.
+  /// operand must be dst itself, or must not overlap dst. If there are no operands, nothing is
+  /// written.
   void combine(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count) const;
 
   /// Prepares a contribution before it is sent: dst = src * factor for premultiplied_sum (`factor`
@@ -63,8 +64,8 @@ class Reducer {
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
   /// Finishes a reduced vector at the rank that receives it: for `average`, dst = dst /
-  /// contributions; other operations change nothing. Integer quotients are truncated. Up to 2^24,
-  /// `contributions` is exact in float32.
+  /// contributions; other operations change nothing. Integer quotients are truncated. Values of
+  /// `contributions` up to 2^24 are exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;
 
   /// Does the work of `prepare`, `combine` and `finish` in one pass over memory. `factors` is used
@@ -75,7 +76,8 @@ class Reducer {
  private:
   Reducer(Operation operation, ElementType type, const KernelTable& kernels)
       : operation_(operation), type_(type), kernels_(&kernels) {}
-  /// Combines `count` elements, beginning with element `at`, of more than kStreams operands.
+  /// Combines the elements [at, at + count) of the operands; for calls with more than kStreams
+  /// operands.
   void combine_block(std::byte* dst, std::span<const std::byte* const> operands, std::size_t at,
                      std::size_t count) const;
 

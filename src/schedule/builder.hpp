@@ -111,8 +111,8 @@ class Builder {
     bool writes;
   };
 
-  /// Two cases: separate send and receive buffers, or buffers that share memory in an in-place
-  /// call. The builder derives the dependencies for each case, and a task waits for those of both
+  /// The two cases for which the builder derives dependencies: separate send and receive buffers,
+  /// and buffers that share memory in an in-place call. A task waits for the dependencies of both
   /// cases.
   enum class World : std::uint8_t { two_buffers, in_place };
 

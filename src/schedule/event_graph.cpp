@@ -279,8 +279,8 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // Tests the first events of the pairs, 64 at a time. Each event has a 64-bit set of the tested
-  // events that precede it, and the sets are propagated along the edges.
+  // Takes the first events of the pairs, 64 at a time. For every event of the graph, 64 bits record
+  // which of these first events precede it; the bits are propagated along the edges.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -310,7 +310,7 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. If fewer than n other tasks can complete
+/// Adds the edges that follow from waits on `queue`. If fewer than n other tasks can complete
 /// before task t, a wait for n completions cannot end before t completes.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;

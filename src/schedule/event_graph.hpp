@@ -36,8 +36,8 @@ class EventGraph {
   std::span<const Event> order() const { return order_; }
   std::uint32_t position(Event event) const { return positions_[event]; }
 
-  /// Adds the orders that follow from waits on queues that complete out of order, until no new
-  /// order is found. The caller must call `run` first.
+  /// Adds the edges that follow from waits on queues that complete out of order, until no new edge
+  /// is found. The caller must call `run` first.
   void add_proofs_of_waits();
 
   /// For each pair of events, true if `first` happens before `second` in every run.
@@ -56,7 +56,8 @@ class EventGraph {
     Event after;
     bool message;  ///< true if a message travels along this edge
   };
-  /// A wait, and the number of completions since the start of the call after which the wait ends.
+  /// A wait, and the number of completions after which it ends. Completions are counted from the
+  /// start of the call.
   struct Threshold {
     GlobalTask wait;
     std::uint64_t completions;
@@ -66,8 +67,8 @@ class EventGraph {
     std::uint32_t rank;
     std::vector<GlobalTask> reporting;
     std::vector<Threshold> waits;
-    /// True if this completion queue counts the tasks of only one queue, and that queue completes
-    /// in order.
+    /// True if the completion queue counts the tasks of one queue only, and this queue completes
+    /// its tasks in order.
     bool in_order;
   };
 
@@ -91,13 +92,14 @@ class EventGraph {
 
   const AllRanks& all_;
   std::vector<Event> issued_;
-  std::vector<Edge> edges_;  ///< edges for orders that hold in every run
-  /// Edges for orders that hold only under the strictest protocol, in which a send completes only
-  /// after its receive is posted.
+  std::vector<Edge> edges_;  ///< orders that hold in every run
+  /// Orders that hold only under the strictest protocol, in which a send completes only after its
+  /// receive is posted.
   std::vector<Edge> strict_edges_;
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;
-  /// Predecessor events; the top bit marks an edge along which a message travels.
+  /// The predecessors of each event. The top bit of an entry is set if a message travels from the
+  /// predecessor to the event.
   std::vector<std::uint32_t> predecessors_;
   std::vector<Event> order_;
   std::vector<std::uint32_t> positions_;

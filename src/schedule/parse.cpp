@@ -38,7 +38,7 @@ class Line {
 
   template <typename... Args>
   Status wrong(fmt::format_string<Args...> format, Args&&... args) const {
-    return failure(Code::invalid_argument, "line {}: {}", number_,
+    return failure(Code::invalid_argument, "line {} of the schedule: {}", number_,
                    fmt::format(format, std::forward<Args>(args)...));
   }
   Status expect(std::string_view word) {
@@ -61,7 +61,7 @@ bool to_number(std::string_view text, Number& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-/// Reads a number, which must fit into the type of `out`; `what` names it in errors.
+/// Reads a number, which must fit into the type of `out`; error texts call the number `what`.
 template <typename Number>
 Status read_number(Line& line, std::string_view what, Number& out) {
   const std::string_view word = line.take();
@@ -409,9 +409,10 @@ Result<Schedule> parse_schedule(std::string_view text) {
     if (!status) return status;
   }
   if (!ended)
-    return failure(Code::invalid_argument,
-                   "line {}: the text stops before the line 'end': supply the missing lines",
-                   number);
+    return failure(
+        Code::invalid_argument,
+        "line {} of the schedule: the text stops before the line 'end': supply the missing lines",
+        number);
   return Schedule::make(std::move(program));
 }
 

@@ -21,8 +21,8 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   if (slice.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
     return failure(Code::invalid_argument,
-                   "{} needs {} blocks, but the call gives {} sizes and {} offsets: give a size "
-                   "and an offset for each block",
+                   "the buffer slice {} needs {} blocks, but the call gives {} sizes and {} "
+                   "offsets: give a size and an offset for each block",
                    to_string(slice), slice.last_block(), blocks.sizes_bytes.size(),
                    blocks.offsets_bytes.size());
   Extent extent{slice.buffer, blocks.offsets_bytes[slice.first_block], 0};
@@ -30,16 +30,16 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
       return failure(
           Code::invalid_argument,
-          "{} is not contiguous because block {} begins at byte {} instead of {}: choose an "
-          "algorithm that moves single blocks (ring, linear)",
+          "the buffer slice {} is not contiguous, because block {} begins at byte {} instead of "
+          "{}: choose an algorithm that moves single blocks ('ring', 'linear')",
           to_string(slice), b, blocks.offsets_bytes[b], extent.offset_bytes + extent.size_bytes);
     extent.size_bytes += blocks.sizes_bytes[b];
   }
   return extent;
 }
 
-/// The slice of memory in which the bytes of `slice` lie. In an in-place call, the bytes may lie in
-/// the caller's other buffer.
+/// The slice of the caller's memory that holds the bytes of `slice`. In an in-place call, this may
+/// be a slice of the caller's other buffer.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;
@@ -70,8 +70,8 @@ Status check_shape(const Schedule& schedule, const Shape& shape, std::size_t roo
   for (const BlockSizes& blocks : shape.buffers) {
     if (!blocks.uniform() && !schedule.single_blocks())
       return failure(Code::invalid_argument,
-                     "the {} algorithm {} moves several blocks at once and needs blocks of equal "
-                     "size: choose an algorithm that moves single blocks (ring, linear)",
+                     "the {} algorithm '{}' moves several blocks at once and needs blocks of equal "
+                     "size: choose an algorithm that moves single blocks ('ring', 'linear')",
                      to_string(schedule.purpose().collective), schedule.purpose().algorithm);
   }
   return {};

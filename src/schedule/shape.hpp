@@ -47,8 +47,8 @@ struct Shape {
 /// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice by which tasks name the shared memory; empty: none
-  BufferSlice storage;  ///< slice of the other buffer in which the bytes of `name` lie
+  BufferSlice name;     ///< shared memory, as tasks name it; empty: none
+  BufferSlice storage;  ///< the same bytes, as a slice of the caller's other buffer
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {

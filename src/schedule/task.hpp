@@ -44,9 +44,8 @@ inline constexpr std::uint32_t kTaskKinds = 12;
 
 const char* to_string(TaskKind kind);
 
-/// The position of the new operand in a reduction. If every task has `after` and the operands
-/// arrive in rank order, the result is the fold in rank order, even if the operator does not
-/// commute.
+/// The position of the new operand in a reduction. If all reductions use `after` and combine the
+/// operands in rank order, the result is also correct for operators that do not commute.
 enum class Side : std::uint8_t {
   after,   ///< target = target op source
   before,  ///< target = source op target

@@ -37,8 +37,8 @@ class TaskBoard {
     std::uint32_t missing = 0;  ///< number of dependencies that are not complete yet
     bool issued = false;        ///< true: the task has entered the ready list
     bool carried_out = false;
-    /// True: the task has been carried out. If its queue is ordered, all earlier entries have been
-    /// carried out, too.
+    /// True: the task has been carried out and, if its queue is ordered, so have all earlier
+    /// entries of the queue.
     bool complete = false;
   };
   struct QueueState {
@@ -74,8 +74,8 @@ class TaskBoard {
   std::vector<std::uint64_t> completions_;
   /// For each wait, the value in `completions_` at which the wait is complete.
   std::vector<std::uint64_t> thresholds_;
-  /// For each completion queue, the number of completions that its waits consume; find_thresholds()
-  /// adds up the counts of the waits in the order of the task list.
+  /// For each completion queue, the sum of the counts of its waits. find_thresholds() adds them in
+  /// the order of the task list; the sum up to a wait is the threshold of this wait.
   std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
   std::vector<TaskIndex> ready_;  ///< tasks that may be issued, each added once

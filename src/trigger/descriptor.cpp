@@ -111,7 +111,7 @@ bool read_named(std::uint64_t word, NamedPacket& named) {
 }
 
 Status malformed(const char* what, std::uint64_t value) {
-  return failure(Code::invalid_argument, "descriptor: {} {}", what, value);
+  return failure(Code::invalid_argument, "invalid descriptor: {} {}", what, value);
 }
 
 std::size_t data_words(const Descriptor& d) {
@@ -132,7 +132,8 @@ Status check_reduction(const Descriptor& d) {
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
     return failure(Code::invalid_argument,
-                   "descriptor: local_position is {}, but {} packets are named: use {} or less",
+                   "descriptor: local_position is {}, but the descriptor names only {} packets: "
+                   "use {} or less",
                    d.local_position, d.named_count, d.named_count);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {

@@ -2,9 +2,10 @@
 //
 // One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
 // descriptor names packets and waits until the unit has read them in the order named. It then
-//   1. replaces fields of its own by values from packets: its data (flag SwapLocalData, or flag
-//      SwapRemoteData of a packet), its destination port (flag SwapLocalVP) and its remote address
-//      (flag SwapRemoteAddr of a packet); if several packets set one field, the last named wins,
+//   1. replaces fields of its own by values from packets; if several packets set one field, the
+//      last named wins. Flags of the descriptor ask for new data (SwapLocalData) and for a new
+//      destination port (SwapLocalVP). Flags of a packet ask for new data (SwapRemoteData) and for
+//      a new remote address (SwapRemoteAddr),
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
 //   4. sends the result to `destination`. In two cases it sends nothing, but ends the collective at
@@ -65,10 +66,11 @@ struct Descriptor {
   Port destination_port{};
   NodeId destination = kNoNode;
 
-  bool collective = true;  ///< flag C: false for a point-to-point message
-  bool head = false;       ///< flag CH: first descriptor of a sequence
-  bool tail = false;       ///< flag CT: last descriptor of a sequence
-  bool trigger = true;     ///< flag CP: the packet sent by this descriptor fires another descriptor
+  /// Flag C: true if the descriptor is part of a collective; false for a point-to-point message.
+  bool collective = true;
+  bool head = false;    ///< flag CH: first descriptor of a sequence
+  bool tail = false;    ///< flag CT: last descriptor of a sequence
+  bool trigger = true;  ///< flag CP: another descriptor waits for the packet that this one sends
   bool swap_local_data = false;
   bool swap_local_port = false;
   bool swap_remote_data = false;

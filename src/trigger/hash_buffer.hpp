@@ -43,7 +43,8 @@ class HashBuffer {
   enum class Wrote : std::uint8_t {
     stored,
     woke,  ///< stored, and the reader that waits for the packet is woken
-    /// Not stored, because the buffer contains a packet with this key: deliver it again later.
+    /// Not stored, because the buffer already contains a packet with this key: deliver the new
+    /// packet again later.
     taken,
     /// Not stored, because all slots in the windows of the key are in use: deliver it again later.
     full,

@@ -1,4 +1,5 @@
-// The packets of a unit that the network has not taken yet. A unit waits while its outbox is full.
+// The outgoing packets of a unit, which wait here until the network takes them. A unit that must
+// send waits while its outbox is full.
 #pragma once
 
 #include <cstddef>

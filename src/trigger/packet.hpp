@@ -35,7 +35,7 @@ inline constexpr unsigned kPayloadSizeBits = 29;
 inline constexpr std::uint64_t kMaxPayloadBytes = (std::uint64_t{1} << kPayloadSizeBits) - 1;
 
 struct PacketHeader {
-  PacketKey key;  ///< identifies the packet: job, node, port and step of its sender
+  PacketKey key;  ///< the packet's job and step, and its sender's node and port
   NodeId destination = kNoNode;
   Port destination_port{};
   PayloadKind kind = PayloadKind::mini;

@@ -94,9 +94,9 @@ class PulsedCredits {
   Request open(std::uint64_t elements);
   /// Returns the next pulse of a request, or the reason why there is none.
   Answer next(Request request, Instant now, Pulse& pulse);
-  /// Counts responses to `elements` elements of the pulse that holds the counter. Returns true if
-  /// the pulse is now complete, which frees its counter and credit. Fails with internal if the
-  /// pulse awaits fewer responses.
+  /// Counts responses to `elements` elements of the pulse with the given counter. Returns true if
+  /// the pulse is now complete, and then frees its counter and credit. Fails with internal if the
+  /// pulse has fewer than `elements` responses to come.
   Result<bool> count(std::uint32_t counter, std::uint64_t elements);
   /// True if all pulses of the request have been sent and counted.
   bool complete(Request request) const;
@@ -154,8 +154,8 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Number of credits that no request holds, each with a free counter. An admitted request holds
-  /// one for each pulse in flight, and at least one until it has sent its last pulse.
+  /// Number of free pairs of a credit and a counter. An admitted request holds a pair for each
+  /// pulse in flight, and at least one pair until it has sent its last pulse.
   std::uint32_t spare() const;
   /// True if a request that has pulses in flight may take a further credit.
   bool may_take_more() const;

@@ -286,13 +286,13 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   const auto place = memory_->find(d.job, d.store_address, data.size());
   if (!place || data.size() != d.data_bytes) {
     fail(sequence,
-         failure(
-             Code::invalid_argument,
-             "offload: job {} cannot store a result of {} bytes at {:#x}, because {} (descriptor: "
-             "{} bytes): register the memory, and give the descriptor the size of the result",
-             index(d.job), data.size(), static_cast<std::uint64_t>(d.store_address),
-             place ? "the descriptor has another size" : "the memory is not registered",
-             d.data_bytes));
+         failure(Code::invalid_argument,
+                 "offload: job {0} cannot store a result of {1} bytes at {2:#x} for a descriptor "
+                 "of {4} bytes, because {3}: register the memory, and give the descriptor the size "
+                 "of the result",
+                 index(d.job), data.size(), static_cast<std::uint64_t>(d.store_address),
+                 place ? "the descriptor has another size" : "the memory is not registered",
+                 d.data_bytes));
     return false;
   }
   if (!data.empty()) std::memmove(place->data(), data.data(), data.size());

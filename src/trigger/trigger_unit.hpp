@@ -1,6 +1,6 @@
 // A trigger unit ([Xu25] 1.1, 1.2) runs sequences of descriptors. A descriptor names the packets
-// that it needs. A packet waits in the hash buffer of the unit until the descriptor reads it, and
-// the descriptor reads its packets in the order in which it names them.
+// that it needs, and reads them in this order from the hash buffer of the unit. After the last
+// packet the descriptor fires: it stores and sends its result, or ends the collective.
 //
 // A sequence that waits for a packet is parked while other sequences run. The unit combines
 // operands that have arrived into a partial result before the last operand arrives, so that packets

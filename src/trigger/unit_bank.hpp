@@ -30,7 +30,7 @@ class UnitBank {
     accepted,
     /// There is no room for the packet: the network must keep the packet and deliver it again.
     pushed_back,
-    /// The packet is misrouted, of wrong length, or has an address outside the job's memory.
+    /// The packet is misrouted, has a wrong length, or names an address outside the job's memory.
     refused,
   };
 
@@ -62,9 +62,9 @@ class UnitBank {
   /// resource_exhausted while the outbox is full, and with invalid_argument if the descriptor is
   /// part of a collective or its data is not in registered memory.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: removes its packets, its memory and its sequences. The removed sequences have no
-  /// completions. Returns the number of removed packets, which is 0 if every sequence ended without
-  /// error.
+  /// Ends a job: removes its packets, its memory and its sequences. The host gets no completions
+  /// for the removed sequences. Returns the number of removed packets, which is 0 if every sequence
+  /// ended without error.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }

@@ -32,7 +32,7 @@ class ArrivalCheck {
   Verdict judge(Rank source, std::uint64_t counter, std::uint64_t expected, Compute&& compute) {
     ReplayWindow& window = windows_[index(source)];
     if (!window.fresh(counter)) return Verdict::replayed;
-    // A forged counter must not make this rank derive keys of generations that no rank has reached.
+    // A forged counter must not make this rank derive tag keys far beyond those in use.
     const std::uint64_t generation = TagKeys::generation_of(window.greatest());
     if (TagKeys::generation_of(counter) > generation + 1) return Verdict::damaged;
     const Integrity* const integrity = keys_.of(counter);

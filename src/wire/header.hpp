@@ -41,8 +41,8 @@ enum class PacketKind : std::uint8_t {
   /// UC fragment, a datagram of a UC message. Two more fields follow the header
   /// (wire/uc_fragment.hpp).
   message = 4,
-  /// Padded probe to one peer; its counter belongs to the stream of the reliable frames to this
-  /// peer.
+  /// Padded probe of the path to one peer. Its counter belongs to the stream of the reliable frames
+  /// to this peer.
   path_probe = 5,
   /// Frame of a reliable connection that is meant for one peer but sent by multicast to a subgroup;
   /// its counter belongs to the stream of that subgroup.

@@ -2,8 +2,9 @@
 //
 // Keyed tag: UMAC-64 of RFC 4418 with AES-128.
 //
-//   key      HKDF-SHA-256 of a secret and a context gives the UMAC key of 16 bytes. The secret and
-//            the context are those of the communicator and the counter's generation (tag_keys.hpp).
+//   key      HKDF-SHA-256 of a secret and a context gives the UMAC key of 16 bytes. Each
+//            communicator has its own secret. The context contains the identifier of the
+//            communicator and the generation of the counter (tag_keys.hpp).
 //   message  The payload, followed by the first 24 bytes of the header.
 //   nonce    16 bytes, big-endian: stream (4), source (4), counter (8), all of them from the
 //            header. The stream is 2^31 + destination rank for the kinds `reliable` and
@@ -72,8 +73,8 @@ class Integrity {
   /// Names of the implementations of `kind` that this processor can run, fastest first.
   static std::vector<std::string_view> implementations(IntegrityKind kind);
 
-  /// A copy that uses the named implementation, for tests and measurements. Fails with unsupported
-  /// if implementations(kind()) does not list the name.
+  /// Returns a copy of this object that uses the named implementation, for tests and measurements.
+  /// Fails with unsupported if implementations(kind()) does not list the name.
   Result<Integrity> with_implementation(std::string_view name) const;
 
  private:

@@ -21,11 +21,11 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,  ///< first fragment of a message
-    /// The fragment that must come next. This includes a repeated first fragment, if the caller has
-    /// not placed the first one yet.
+    /// The fragment that must come next. If the caller has not placed the first fragment yet, a
+    /// repetition of the first fragment also gets this verdict.
     continues,
     repeated,  ///< fragment that was placed already
-    dropped,   ///< fragment of a voided or refused message
+    dropped,   ///< fragment of a message that has ended or is void
   };
 
   /// Classifies the fragment whose encoded header is at `header`. The caller may place the
@@ -64,7 +64,7 @@ class MessageAssembly {
 
   /// The encoded header of the present message, valid until the next message begins.
   const std::byte* header() const { return header_.data(); }
-  /// Number of messages that became void; refused messages do not count.
+  /// Number of messages that became void; messages that refuse() ended do not count.
   std::uint64_t gaps() const { return gaps_; }
 
  private:

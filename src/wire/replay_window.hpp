@@ -13,9 +13,9 @@ class ReplayWindow {
  public:
   static constexpr std::uint64_t kWordBits = 64;
   static constexpr std::uint64_t kWords = 32;
-  /// Number of counters in the window, which exceeds the number of frames that a connection can
-  /// have in flight. The bitmap has one more word than the window, because advance() clears the
-  /// whole word of the new greatest counter.
+  /// Number of counters in the window, more than the frames that a connection can have in flight.
+  /// The bitmap has one more word than the window, because advance() clears the whole word of the
+  /// new greatest counter.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
   /// True if the counter is new: take() has not recorded it, and it is not older than the window.

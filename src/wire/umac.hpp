@@ -44,15 +44,15 @@ struct UmacMessage {
   std::span<const std::byte> end{};  ///< at most kNhGroupBytes
 };
 
-/// The pad of a nonce is one half of the encryption of `block`. Nonces that differ only in their
-/// last bit have the same block.
+/// The pad of a nonce: the first or the second half of the encrypted `block`. Nonces that differ
+/// only in their last bit have the same block.
 struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// The block, and the half that is the pad, for a nonce of 16 bytes.
+  /// Returns the block to encrypt for a nonce of 16 bytes, and which half of the result is the pad.
   static PadChoice of(Block nonce);
-  /// The block, and the half that is the pad, for a nonce of 1 to 16 bytes.
+  /// Does the same for a nonce of 1 to 16 bytes.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 

@@ -25,8 +25,8 @@ constexpr EventKind kSend = EventKind{17};
 // Event: a message is visible to its receiver. The argument is the index of the message.
 constexpr EventKind kVisible = EventKind{18};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
-// Separates the random draws of start times from other draws. trigger_network.cpp uses the same
-// value, so that both studies draw the same times.
+// Number of the random stream for start times. trigger_network.cpp uses the same number, so that
+// both studies draw the same times.
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint32_t kRoot = 0;
 
@@ -71,8 +71,8 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// A key that no other message of any receiver has: the packet key in the low 48 bits, and the
-  /// index of the receiving node in the bits above.
+  /// A number that identifies a message among the messages of all receivers: the packet key in the
+  /// low 48 bits, and the index of the receiving node in the bits above.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }

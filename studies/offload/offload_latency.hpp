@@ -2,8 +2,8 @@
 // term by term, and the two formulas for speedup.
 //
 // [Xu25] prints the terms without values. Each value here is a fact about the machine of [Xu25], an
-// assumption about such hardware, or a calibration at one end point of one figure. All other
-// figures are predictions.
+// assumption about such hardware, or a calibration at one end point of a figure of [Xu25]. The
+// model predicts all other points of the figures.
 #pragma once
 
 #include <cstdint>

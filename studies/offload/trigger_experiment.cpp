@@ -60,9 +60,10 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   const bool broadcast = spec.kind == CollectiveKind::broadcast;
   if (!broadcast && spec.kind != CollectiveKind::reduce && spec.kind != CollectiveKind::allreduce) {
-    return failure(Code::invalid_argument,
-                   "{} has no host-based counterpart: use broadcast, reduce or allreduce",
-                   to_string(spec.kind));
+    return failure(
+        Code::invalid_argument,
+        "no host-based collective can be compared with {}: use broadcast, reduce or allreduce",
+        to_string(spec.kind));
   }
   OffloadSpeedup result;
   auto offloaded = run_trigger_network(spec);

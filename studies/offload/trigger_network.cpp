@@ -84,7 +84,7 @@ class TriggerNetwork {
     std::vector<Picoseconds> link_free{};
     /// Packets that the node pushed back, in order of arrival.
     std::vector<std::uint32_t> held{};
-    std::uint64_t stalled = 0;  ///< stalls of the node's trigger units up to their last poll
+    std::uint64_t stalled = 0;  ///< stall count of the node's trigger units after their last poll
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -364,8 +364,8 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// Updates the averages by the use of the root's hash buffers since the previous call.
-// A parked read counts as a slot in use, but a buffer never counts more slots than it has.
+// Adds to the averages how the root's hash buffers were used since the previous call. A parked read
+// counts as a slot in use, but a buffer counts at most as many slots as it has.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);
@@ -413,10 +413,11 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
       const std::uint32_t most = buffer.counters().occupied_high_water;
       const std::uint32_t room = buffer.slots() + unit.places();
       if (most > room || buffer.counters().occupied != 0) {
-        return failure(Code::internal,
-                       "offload: a hash buffer with room for {} packets held up to {}, and after "
-                       "the run it holds {} although it must be empty: report this as a defect",
-                       room, most, buffer.counters().occupied);
+        return failure(
+            Code::internal,
+            "offload: a hash buffer may hold up to {} packets during the run and none after it, "
+            "but it held up to {} during the run and {} after it: report this as a defect",
+            room, most, buffer.counters().occupied);
       }
       report.most_full_percent =
           std::max(report.most_full_percent, 100.0 * most / buffer.home_slots());
@@ -432,10 +433,10 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
     report.posts_deferred += node->bank.counters().posts_deferred;
   }
   if (report.pulses_in_flight > report.pulses_allowed) {
-    return failure(
-        Code::internal,
-        "offload: {} credit batches were in flight with only {} credits: report this as a defect",
-        report.pulses_in_flight, report.pulses_allowed);
+    return failure(Code::internal,
+                   "offload: {} credit batches were in flight, but at most {} are allowed: report "
+                   "this as a defect",
+                   report.pulses_in_flight, report.pulses_allowed);
   }
   return check_results(report);
 }

@@ -34,8 +34,8 @@ struct TriggerNetworkSpec {
   trigger::PulsedCredits::Settings credits{};
   /// Time from the first new arrival until the trigger units run.
   sim::Picoseconds tick = sim::nanoseconds(100);
-  /// Time after which units that stalled at a full outbox or completion queue run again, refused
-  /// posts are repeated, and packets that were pushed back are delivered again.
+  /// Time until the next attempt after a unit has stalled at a full outbox or completion queue, a
+  /// post has been refused, or a packet has been pushed back.
   sim::Picoseconds retry = sim::microseconds(2);
   /// Each process starts at a random instant within this time, which models clock offsets and
   /// noise.
@@ -56,7 +56,7 @@ struct TriggerNetworkReport {
   /// collisions. This field and all fields below it cover all nodes.
   double most_full_percent = 0;
   /// Limit of most_full_percent. A hash buffer has room for one packet in each slot, and for one
-  /// more for each sequence (its landing place).
+  /// packet in the landing place of each sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once

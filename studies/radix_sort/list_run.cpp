@@ -82,11 +82,10 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
   for (TaskIndex t = 0; t < tasks.size(); ++t) {
     const schedule::Queue& queue = one.schedule.queues()[tasks[t].queue];
     if (one.filled[t].transfer != schedule::Transfer::eager) {
-      return failure(
-          Code::unsupported,
-          "{} has {} bytes, but a list that a simulated network interface runs can only send eager "
-          "messages: use at most {} bytes",
-          describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
+      return failure(Code::unsupported,
+                     "{} has {} bytes, but a simulated network interface can run only lists of "
+                     "eager messages: use at most {} bytes per message",
+                     describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
     }
     if (tasks[t].kind == TaskKind::copy && !queue.held) one.posting += copy_time(bytes_of(one, t));
     if (queue.kind == schedule::QueueKind::management) one.managed.push_back(t);
@@ -144,8 +143,8 @@ Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   return now;
 }
 
-/// Returns the interface time of the waits and enables that the task board has carried out since
-/// the previous call of this function.
+/// Returns the time that the interface needs for the waits and enables that the task board has
+/// carried out since the previous call of this function.
 Picoseconds ListRun::charge_waits(Participant& one) {
   const std::size_t before = one.managed_done;
   while (one.managed_done < one.managed.size() &&

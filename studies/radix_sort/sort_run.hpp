@@ -23,7 +23,7 @@ namespace tutti::simulation {
 struct SortWork {
   sim::Picoseconds count{};  ///< time to count one key
   sim::Picoseconds local{};  ///< time to move one key to its place in the order of the digit
-  sim::Picoseconds route{};  ///< time to process one of the counts in the histograms of all ranks
+  sim::Picoseconds route{};  ///< time to process one count in the gathered histograms
 };
 
 struct SortSpec {

@@ -28,7 +28,7 @@ constexpr EventKind kCopied = EventKind{19};  // event: a staging slot is free a
 constexpr EventKind kCredit = EventKind{20};  // event: a credit for a chunk reaches the client
 // Bytes of a datagram's headers: LRH 8, GRH 40, BTH 12, DETH 8, immediate 4 and CRC 4.
 constexpr std::uint32_t kDatagramHeader = 76;
-// Bytes of the headers of a UC packet: those of a datagram with RETH 16 in place of DETH 8.
+// Bytes of a UC packet's headers: as for a datagram, but with RETH 16 instead of DETH 8.
 constexpr std::uint32_t kConnectedHeader = 84;
 constexpr std::uint64_t kMemory = 1;  // random stream of the memory latencies
 constexpr std::uint32_t kEpoch = 1;
@@ -304,8 +304,8 @@ void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   push(next, kAccess, t);
 }
 
-/// Finishes the handling of a completion: runs the code of the kernel, then starts the work that
-/// the kernel posted.
+/// Finishes the handling of a completion: the receive worker processes its chunk. Then the copy
+/// that the worker posted starts or, without a copy, the client gets its credit.
 void DatapathRun::finish(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   const std::size_t copies = thread.pair->copies.size();

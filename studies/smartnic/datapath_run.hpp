@@ -62,16 +62,16 @@ struct DatapathReport {
 /// sim::kUnreliableDatagram (UD).
 const sim::CompletionWork& work_of(const DatapathSpec& spec);
 
-/// Runs one receive operation. Fails with invalid_argument if the processor does not have that many
-/// threads, if there are fewer chunks than threads, or if a datagram cannot hold a chunk.
+/// Runs one receive operation. Fails with invalid_argument if `spec.threads` exceeds the threads of
+/// the processor or the number of chunks, or if a datagram cannot hold a chunk.
 Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 
 /// The payload rate of a busy link, without packet headers.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The smallest number of threads, a power of two, that reaches the fraction `share` of the
-/// possible rate; 0 if no number does. The possible rate of an operation of `spec.buffer_bytes`
-/// follows from the rate of the link and the fixed cost of an operation.
+/// The smallest power of two of threads that reaches the fraction `share` of the highest possible
+/// rate; 0 if none does. The highest possible rate is that of an operation which takes only its
+/// time on the link and `spec.operation_cost`.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::simulation

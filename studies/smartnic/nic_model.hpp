@@ -2,9 +2,9 @@
 // share a core's issue slot and memory path, a processor that copies, and the PCIe bus between host
 // and interface.
 //
-// The model is pure arithmetic on virtual time; other files run the code of a datapath kernel. The
-// figures are those of [Khalilov24] 6.3 and fig. 5, unless a comment marks a constant as calibrated
-// or assumed.
+// The model is pure arithmetic on virtual time; datapath_run.hpp runs the receive code itself. The
+// constants are those of [Khalilov24] 6.3 and fig. 5, unless a comment says that a constant is
+// calibrated or assumed.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace tutti::sim {
 
 /// The cost of one completion to a datapath thread.
 struct CompletionWork {
-  double instructions = 0;    ///< instructions issued, of which `memory_share` access memory
+  double instructions = 0;    ///< number of instructions, memory accesses included
   double printed_cycles = 0;  ///< cycles of a completion as [Khalilov24] table I prints them
   double cycles = 0;          ///< cycles between two completions of a thread alone on its core
 };
@@ -96,8 +96,8 @@ class WorkerPool {
  public:
   explicit WorkerPool(std::uint32_t workers) : free_at_(workers) {}
 
-  /// Lets a worker handle a completion that it can see from `seen` on. The worker begins once it is
-  /// free, and takes the time `time`. Returns the instant at which it is done.
+  /// Lets a worker handle a completion that becomes visible at `seen`. The worker begins once it is
+  /// free, and needs the time `time`. Returns the instant at which the worker is done.
   Picoseconds handle(std::uint32_t worker, Picoseconds seen, Picoseconds time) {
     Picoseconds& free_at = free_at_[worker];
     free_at = (seen < free_at ? free_at : seen) + time;

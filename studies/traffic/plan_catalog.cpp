@@ -87,9 +87,9 @@ Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std
     names += std::string(one.name) + ", ";
   }
   return failure(Code::invalid_argument,
-                 "algorithm {} is not known: use one of {}or COLLECTIVE/ALGORITHM for an algorithm "
-                 "of the library, such as allreduce/ring",
-                 name, names);
+                 "algorithm '{}' is not known: use one of {}, or COLLECTIVE/ALGORITHM for an "
+                 "algorithm of the library, such as allreduce/ring",
+                 name, names.substr(0, names.size() - 2));
 }
 
 }  // namespace tutti::sim

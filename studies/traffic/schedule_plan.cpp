@@ -64,8 +64,8 @@ class Planner {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
         return failure(
             Code::unsupported,
-            "rank {} has a queue of the kind {} that is {}, but a message plan needs queues of the "
-            "kind free that are not held: make the plan before the schedule is lowered",
+            "rank {} has a queue of the kind '{}' ({}), but a message plan needs queues of the "
+            "kind 'free' that are not held: make the plan before the schedule is lowered",
             index(in.rank()), to_string(queue.kind), queue.held ? "held" : "not held");
       }
     }

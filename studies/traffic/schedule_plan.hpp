@@ -12,7 +12,7 @@
 namespace tutti::traffic {
 
 /// Converts the schedules of all ranks, indexed by rank, to one message plan. Every block has
-/// `block_bytes`. A message is sent once its rank has received everything on which the send task
+/// `block_bytes`. A rank sends a message once it has received everything on which the send task
 /// depends, directly or through copies and reductions. Copies, reductions and waiting for the
 /// rank's own sends take no time.
 ///

@@ -51,7 +51,7 @@ struct TrafficReport {
   std::vector<sim::Picoseconds> finish;
   // The next two fields contain the traffic of the first iteration.
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
-  /// Traffic of the first iteration by each sim::CountingRule.
+  /// Traffic of the first iteration, counted by each sim::CountingRule.
   std::array<sim::TrafficCount, kCountingRules> rules{};
   /// Fabric counters, summed over all iterations.
   sim::FabricCounters fabric{};

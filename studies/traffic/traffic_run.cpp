@@ -10,9 +10,9 @@ namespace {
 
 /// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
-/// This number of packets at the end of a multicast is sent singly and not in a train. The short
-/// activation message that follows may overtake these packets, and its time at a port is exact only
-/// if no train is arriving at the port.
+/// The last kTrainTail packets of a multicast are sent one by one, not in a train. The activation
+/// message that follows may reach a port before they do, and its time is exact only if no train is
+/// arriving at this port.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
@@ -221,8 +221,8 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Empties an entry of `together_`, and raises the finish times of the ranks on its hosts to at
-/// least the time of the entry.
+/// Makes the time of an entry of `together_` the finish time of the ranks on the entry's hosts, and
+/// empties the entry. A rank keeps a finish time that is later.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {

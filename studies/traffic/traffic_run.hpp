@@ -23,8 +23,8 @@ struct TrafficSettings {
   std::uint32_t multicast_header_bytes = 76;
   /// Time from the last byte of a received message until the receiver posts its next message.
   Picoseconds message_overhead{};
-  /// Whether the full packets of a message are sent as one train. The simulated times are exact if
-  /// no packet reaches a port at which a train is still arriving.
+  /// Whether the full packets of a message are simulated as one train, which is sent back to back.
+  /// The times are exact if no packet reaches a port at which a train is still arriving.
   bool trains = false;
   /// At most this many packets or trains may wait posted at a host's port; 0: no limit. The limit
   /// bounds the memory of a run. A limit of 2 or more does not change the simulated times.
@@ -105,15 +105,16 @@ class TrafficRun : public Sink {
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
   std::vector<Port> ports_;  ///< ports, indexed by rank
-  /// Number of messages for which each message still waits at its sender, indexed by message.
+  /// For each message, how many messages its sender must still receive before it sends this
+  /// message.
   std::vector<std::uint32_t> missing_needs_;
   /// Number of packets of each message that have still to arrive, indexed by message; used only for
   /// messages to one rank.
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  /// Time of the last arrival at each rank, indexed by rank. Arrivals in `together_` are missing
-  /// until part() adds them, at the latest at the end of the run.
+  /// Time of the last arrival at each rank, indexed by rank. part() adds the arrivals that
+  /// `together_` records, at the latest at the end of the run.
   std::vector<Picoseconds> finish_;
   std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
   /// Number of packets not yet delivered. A multicast packet counts once for each rank that

@@ -79,8 +79,8 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace (observe/trace_export.hpp) shows instants plus the clock offset, and the error of the
-    // offset. Neither the sum nor the error may overflow.
+    // A trace (observe/trace_export.hpp) contains each instant plus the clock offset, and the error
+    // of the offset. Neither computation may overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());

@@ -1,7 +1,7 @@
 // Fuzzes the decoder of peer options, which arrive through a bootstrap that may contain forged
-// bytes. Any input is refused or decodes. check_agreement() must find that decoded options agree
-// with a copy that was encoded and decoded again, and must be able to compare them with any other
-// options.
+// bytes. Any input is refused or decodes. Decoded options must agree (check_agreement()) with a
+// copy that was encoded and decoded again. Compared with default options, they must agree or be
+// refused as an invalid argument.
 #include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>

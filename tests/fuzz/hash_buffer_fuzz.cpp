@@ -1,5 +1,5 @@
-// Fuzzes the hash buffer. Three bytes of the input choose an operation, which must change the
-// buffer as it changes a map of the expected content.
+// Fuzzes the hash buffer. Three bytes of the input choose an operation on the buffer. After each
+// operation, the content must be that of a map to which the same operation was applied.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// The expected content of the hash buffer.
+/// The hash buffer under test, and maps of its expected content.
 class Mirror {
  public:
   explicit Mirror(std::uint32_t slots) : buffer_({slots, kSlotBytes, kReaders}) {}

@@ -92,12 +92,12 @@ void add_addresses(Corpus& corpus) {
   }
   const host::SegmentAddress segment{.token = 7, .process = 100, .memory = 5, .bell = 7};
   corpus.add("shared_memory_fuzz", "address", segment.encode());
-  // A frame ring to which 16 bytes were written: one record with a frame of 5 bytes. The fuzz
-  // target also derives the lengths of valid frames from this input.
+  // A frame ring with one record of 16 bytes, which contains a frame of 5 bytes. The fuzz target
+  // also takes the lengths of its own valid frames from this input.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
-  // A frame ring whose count of written bytes exceeds its size and whose first record is a skip
-  // record.
+  // A frame ring with a forged count of written bytes, which exceeds the size of the ring. The
+  // length of the first record is kSkip: skip the rest of the ring.
   corpus.add("shared_memory_fuzz", "forged_count",
              join(std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, host::kSkip}));
 }

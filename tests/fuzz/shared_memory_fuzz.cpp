@@ -34,7 +34,7 @@ struct alignas(kCacheLineBytes) FrameRing {
   std::array<std::byte, frame_ring_bytes(kCapacity)> bytes{};
 };
 
-/// Reads a ring whose count of written bytes and content come from the input.
+/// Reads a frame ring. Its content and its count of written bytes come from the input.
 void check_hostile_frames(Input input) {
   FrameRing ring;
   const auto written = input.take<std::uint64_t>();
@@ -86,7 +86,7 @@ void check_proper_frames(Input input) {
   require(reader.empty() && !reader.broken());
 }
 
-/// Reads a peer's chunk ring whose count of written chunks and chunk heads come from the input.
+/// Reads a peer's chunk ring. Its chunk heads and its count of written chunks come from the input.
 void check_hostile_chunks(Input input) {
   static const SegmentShape shape{.ranks = 2, .subgroups = 1};
   static std::vector<Segment> segments = [] {

@@ -523,7 +523,7 @@ static void check_misuse_without_ranks(void) {
   options.peer_timeout_ns = 0;
   options.multicast = "pigeon";
   CHECK_INVALID(tutti_comm_create(&options, &comm));
-  CHECK(strstr(tutti_last_error(), "use ud, uc or none") != NULL);
+  CHECK(strstr(tutti_last_error(), "use the multicast 'ud' or 'uc', or 'none'") != NULL);
   /* A caller built for a later version passes unknown fields, which are refused only if set. */
   struct {
     tutti_comm_options_t known;

@@ -11,8 +11,8 @@
 namespace tutti::lab {
 namespace {
 
-/// For each core, the number of shares that contain the core, among the shares from `first` to
-/// before `last`. A share is the set of cores of one host or aggregator.
+/// Counts for each core how many of the shares `first` to `last` - 1 contain it. A share is the set
+/// of cores of one host or aggregator.
 std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
                                 std::size_t last) {
   std::vector<int> users(CPU_SETSIZE);

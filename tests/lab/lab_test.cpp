@@ -591,8 +591,8 @@ TEST(Lab, LabWhoseProcessWasKilled_isRemovedAsAbandoned) {
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
   EXPECT_TRUE(wait_until([&] { return launch::process_start(state->keeper) == 0; }));
-  // The returned names are not checked, because another test that runs at the same time may have
-  // removed the lab already.
+  // The names that remove_abandoned_labs() returns are not checked, because another test that runs
+  // at the same time may have removed this lab already.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }
@@ -631,8 +631,8 @@ TEST(Lab, PartlyBuiltPersistentLabIsRemoved) {
   const std::string space = "tutti-" + state.options.name + "-sw";
   ASSERT_TRUE(launch::run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
   ASSERT_TRUE(record_new(state));
-  // The returned names are not checked, because another test that runs at the same time may have
-  // removed the lab already.
+  // The names that remove_abandoned_labs() returns are not checked, because another test that runs
+  // at the same time may have removed this lab already.
   remove_abandoned_labs();
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists("/run/netns/" + space); }));
   EXPECT_TRUE(wait_until([&] { return !recorded(state.options.name).ok(); }));

@@ -18,8 +18,8 @@
 namespace {
 
 constexpr int kFailed = 3;
-// Block size in bytes. A collective with blocks of this size usually lasts until its callback is
-// set.
+// Block size in bytes. With blocks of this size, a collective has usually not ended when its
+// callback is set.
 constexpr std::size_t kBlockBytes = 1024 * 1024;
 constexpr int kMaxCalls = 1000;
 
@@ -70,8 +70,8 @@ int main() {
   auto communicator = tutti::Communicator::create();
   if (!communicator) return fail(communicator.status());
   std::atomic<int> policy{-1};
-  // If the collective ends before its callback is set, the callback runs at once in the calling
-  // thread.
+  // If a collective ends before its callback is set, the callback runs in the calling thread. The
+  // loop therefore repeats the call until another thread has run the callback at every rank.
   bool seen = false;
   for (int number = 0; number < kMaxCalls && !seen; ++number) {
     if (auto status = call(*communicator, policy); !status) return fail(status);

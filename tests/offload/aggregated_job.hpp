@@ -89,7 +89,7 @@ inline CommunicatorOptions patient(std::shared_ptr<device::Device> device = null
   return options;
 }
 
-/// One rank's access to the job.
+/// One rank of the job, with the objects through which the rank uses the aggregators.
 struct Member {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
@@ -108,7 +108,8 @@ struct Member {
   }
 };
 
-/// Creates the aggregation of each rank in a thread of its own, and runs `body` with the result.
+/// Runs each rank in a thread of its own: the rank creates its Aggregation object and passes the
+/// object, or the error, to `body`.
 inline void on_ranks(
     std::uint32_t size, const CommunicatorOptions& options,
     const std::function<void(Member&, const Result<std::shared_ptr<Aggregation>>&)>& body) {

@@ -211,7 +211,7 @@ TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
   on_joined_ranks(3, patient(), {address}, [&](Member& member) {
     check_sum(member);
     std::vector<std::byte> data(100'000);
-    // Rank 2 never calls, so that the calls of the other ranks cannot complete.
+    // Rank 2 never starts the Allreduce, so that the Allreduce cannot complete.
     Aggregation::Outcome outcome = Status(Code::internal, "this rank made no call");
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
@@ -432,8 +432,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCredit_isRefused_andNamedInTheError) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 blocks its engine until the test ends. Otherwise the notice of rank 0 that the
-      // aggregator has failed could reach rank 1 before the aggregator's own refusal.
+      // Rank 0 blocks its engine until the test ends. Otherwise it could tell rank 1 that the
+      // aggregator has failed, before the refusal of the aggregator reaches rank 1.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;

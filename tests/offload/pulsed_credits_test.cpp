@@ -175,8 +175,8 @@ struct Model {
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
 /// A model in which every node takes part in every job. When a node injects a credit batch, it
-/// sends its contributions to the elements of the batch to every node. An element is outstanding at
-/// a node until the node has consumed the contributions of all nodes to this element.
+/// sends its contribution for each element of the batch to all nodes. An element is outstanding at
+/// a node until the node has consumed the contributions of all nodes for this element.
 ///
 /// The network delivers contributions in any order. The receiving node consumes a contribution at
 /// once if this node has the same credit batch in flight. Otherwise the node buffers the
@@ -186,8 +186,8 @@ struct Simulation {
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
   std::vector<std::map<std::uint32_t, PulsedCredits::Pulse>>
       pulses;  ///< credit batches in flight, indexed by node, then by element (see fates)
-  /// State of each contribution, indexed by element, source and destination. Elements are numbered
-  /// through all jobs.
+  /// State of each contribution, indexed by element, source and destination. The element numbers
+  /// continue from one job to the next.
   std::vector<Fate> fates;
 
   friend auto operator<=>(const Simulation&, const Simulation&) = default;
@@ -270,7 +270,7 @@ class Explorer {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
-    // Without an injected batch, the state changes only if next() counts an attempt or fails the
+    // The state changes only if next() injects a credit batch, counts an attempt or fails the
     // request.
     if (credits == before.credits[node]) return false;
     Simulation simulation = before;
@@ -416,8 +416,8 @@ TEST(PulsedCreditsModel, SeveralReductions_withACreditForEach_complete) {
 }
 
 TEST(PulsedCreditsModel, ReductionWithoutReservedCredit_endsWithAnError) {
-  // The settings reserve a credit for only one reduction. One node may therefore give both credits
-  // to the first reduction, and the other node both to the second.
+  // The settings reserve a credit for only one of the two reductions. One node may therefore spend
+  // both its credits on the first reduction, and the other node may spend both on the second.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});
   explorer.run();
   ASSERT_FALSE(HasFatalFailure());

@@ -156,8 +156,8 @@ TEST(Reducer, Combine_equalsAccumulatingTheOperandsOneByOne) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // Vectors of `long_count` elements are longer than any block of an implementation. They are
-        // tested only with 9 operands, which are more than one pass can combine.
+        // The implementations work in blocks, and a vector of `long_count` elements is longer than
+        // any block. It is tested only with 9 operands, which are more than one pass can combine.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -361,7 +361,7 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// Vector registers without infinities, NaNs and huge numbers have a code path of their own.
+// A vector register takes a faster path if it holds no infinity, no NaN and no huge number.
 // Neighbouring elements have similar magnitudes, so that the test also takes this path.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
@@ -479,7 +479,7 @@ TEST(Reducer, Finish_changesOnlyAverages_andPrepareOnlyPremultipliedSums) {
 }
 
 TEST(Reducer, Reduce_equalsPrepareThenCombineThenFinish) {
-  constexpr std::size_t kCount = 5003;  // odd, and more elements than a block of reduce() holds
+  constexpr std::size_t kCount = 5003;  // odd, and more than reduce() handles in one block
   for (const Reducer& reducer : reducers()) {
     const std::size_t bytes = element_bytes(reducer.type());
     const Bytes factors = elements(reducer.type(), 3, 11);

@@ -445,7 +445,8 @@ TEST_F(TriggerUnitTest, TimeoutOfASequenceNamesTheMissingPacket) {
 }
 
 TEST_F(TriggerUnitTest, SequenceRefusedByAFullUnit_canBePostedLater) {
-  // All sequences use one port, so they go to one trigger unit, which can hold four.
+  // All five sequences use the same port and therefore the same trigger unit, which has room for
+  // four.
   for (int i = 0; i < 5; ++i) {
     auto sequence = builder();
     sequence.wait(kLeft, static_cast<std::uint32_t>(i));

@@ -114,8 +114,8 @@ class UnitNetwork {
     }
     return count;
   }
-  /// Expects that each hash buffer held at most one packet per slot and one more per sequence of
-  /// its unit, and that no host used more credits than it has.
+  /// Expects that no hash buffer exceeded its capacity: one packet per slot, and one per sequence
+  /// that its unit can run at the same time. Expects that no host used more credits than it has.
   void expect_no_overrun() const {
     for (const auto& host : hosts_) {
       for (std::uint32_t u = 0; u < host->bank.units(); ++u) {

@@ -39,7 +39,7 @@
 namespace {
 
 constexpr int kFaultStatus = 3;
-/// Time limit of one life and the check after it, in seconds.
+/// Time limit of live_without(), in seconds.
 constexpr unsigned kBoundS = 60;
 
 long g_number = 0;  ///< index, from 1, of the allocation that fails
@@ -192,8 +192,8 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   return closed.ok() ? original : closed;
 }
 
-/// Runs one life, in which the `number`-th allocation fails (0: none), and returns the result of
-/// each rank.
+/// Creates, uses and destroys a communicator of two ranks while the `number`-th allocation fails
+/// (0: none). Returns the status of each rank.
 std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions& options,
                                                 std::array<Buffers, kRanks>& buffers, long number) {
   std::array<tutti::Status, kRanks> results;
@@ -232,12 +232,12 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-/// The exit status of a process that runs one life. kOver: the life succeeded with fewer than
-/// `number` allocations, so none failed.
+/// The exit status of a process that runs live_without(). kOver: all calls succeeded with fewer
+/// than `number` allocations, so no allocation failed.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
-/// Runs one life, in which the `number`-th allocation fails, and checks that another communicator
-/// works afterwards.
+/// Creates, uses and destroys a communicator while the `number`-th allocation fails, and checks
+/// that another communicator works afterwards.
 Ending live_without(long number, const std::string& device) {
   using namespace std::chrono_literals;
   const tutti::CommunicatorOptions impatient = options_of(device, 500ms, 1s);
@@ -248,7 +248,7 @@ Ending live_without(long number, const std::string& device) {
   ::alarm(kBoundS);
   const auto all_ok = [](const auto& of) { return of[0].ok() && of[1].ok(); };
   auto results = live_together(impatient, buffers, number);
-  // On a busy machine the short time-outs can end a life before it reaches the allocation.
+  // On a busy machine a call may time out before the chosen allocation is reached.
   if (!tutti::test::allocation_failed() && !all_ok(results))
     results = live_together(patient, buffers, number);
   const bool failed = tutti::test::allocation_failed();
@@ -260,8 +260,8 @@ Ending live_without(long number, const std::string& device) {
   return all_ok(results) ? kSuccess : kNamedError;
 }
 
-/// Runs live_without in a new process. Objects of static duration are then used for the first time,
-/// so the allocations of this first use can fail, too.
+/// Runs live_without() in a new process, in which no object of static duration has been used yet.
+/// The allocations of the first use of these objects can therefore fail, too.
 int end_of_process(long number, const std::string& device) {
   const pid_t child = ::fork();
   if (child == 0) std::exit(live_without(number, device));

@@ -98,8 +98,7 @@ HostFacts healthy() {
   return facts;
 }
 
-/// The only finding about a host with these facts; the test fails if there is none or more than
-/// one.
+/// Returns the finding about a host with these facts. The test fails unless there is exactly one.
 Finding only_finding(const HostFacts& facts) {
   const auto findings = find_faults(facts);
   EXPECT_EQ(findings.size(), 1u);
@@ -228,7 +227,7 @@ TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   const auto plan = plan_multicast(input);
   ASSERT_TRUE(plan.ok());
   // One send has room for 45 datagrams of 1408 bytes of payload with their headers. A block of
-  // 144000 bytes thus takes two full sends and 13 more datagrams.
+  // 144000 bytes therefore takes two full sends and a third one of 13 datagrams.
   EXPECT_EQ(plan->chunk_bytes, 63360u);
   EXPECT_EQ(plan->datagram_bytes, 1408u);
   EXPECT_EQ(plan->chunks_per_block, 3u);

@@ -12,7 +12,7 @@
 
 namespace {
 
-/// Number of allocations until one fails, including the failing one; 0 or less: none fails.
+/// The allocation with this number, counted from 1 for the next one, fails; 0 or less: none fails.
 std::atomic<long> g_left{0};
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;

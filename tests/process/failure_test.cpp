@@ -30,7 +30,7 @@ constexpr milliseconds kHang{20'000};
 constexpr milliseconds kStart{40'000};
 constexpr int kFailed = 3;
 
-/// The beginning of a rank's name in error messages.
+/// The text with which an error message begins to name a rank, such as "rank 3 (".
 std::string rank_name(int rank) { return "rank " + std::to_string(rank) + " ("; }
 
 /// One process of the job and its output.
@@ -60,7 +60,7 @@ class RankProcess {
   }
   bool said(const std::string& what) const { return text().find(what) != std::string::npos; }
 
-  /// Whether the process is stopped, as its parent sees it.
+  /// Whether waitid() reports that the process is stopped.
   bool stopped() const {
     siginfo_t info{};
     return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&

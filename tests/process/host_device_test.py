@@ -145,7 +145,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_DEVICE": "carrier-pigeon"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_DEVICE is "carrier-pigeon": use auto, ip or host', text)
+            self.assertIn("""TUTTI_DEVICE is "carrier-pigeon": use the device 'auto', 'ip' or 'host'""", text)
 
     def chosen(self, *options, **environment):
         """The output of `tutti bench`, which describes the communicator."""
@@ -178,7 +178,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_MULTICAST": "rd"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_MULTICAST is "rd": use ud, uc or none', text)
+            self.assertIn("""TUTTI_MULTICAST is "rd": use the multicast 'ud' or 'uc', or 'none'""", text)
 
     def test_ranks_with_different_hierarchies_all_fail(self):
         for rank in self.job(2, "allgather", "8", "10",
@@ -189,7 +189,7 @@ class HostDevice(unittest.TestCase):
         for rank in self.job(2, "allgather", "8", "10", of_rank=lambda rank: {"TUTTI_HIERARCHY": "leaders=0"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_HIERARCHY is "leaders=0": use leaders, leaders=N, groups or flat', text)
+            self.assertIn("""TUTTI_HIERARCHY is "leaders=0": the hierarchy must be 'leaders', 'leaders=N', 'groups' or 'flat'""", text)
 
 
 if __name__ == "__main__":

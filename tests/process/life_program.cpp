@@ -145,7 +145,7 @@ struct Handles {
   std::unique_ptr<tutti::Communicator> communicator;
   std::optional<tutti::Request> request;
   std::optional<tutti::Prepared> prepared;
-  tutti::UniqueId id;  ///< unique id of the parent that no rank has used yet
+  tutti::UniqueId id;  ///< created by the parent; no rank has used it yet
 };
 
 void use_in_child(Handles& handles) {

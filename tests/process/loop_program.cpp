@@ -60,7 +60,7 @@ constexpr std::chrono::milliseconds kLongCall{5};
 constexpr std::size_t kMaxLongCalls = 4096;
 
 volatile std::sig_atomic_t g_end_requested = 0;
-long g_starve = 0;  ///< index of the allocation that fails, counted from 1 at SIGUSR2
+long g_starve = 0;  ///< the allocation with this number after SIGUSR2 fails
 
 void request_end(int) { g_end_requested = 1; }
 void starve(int) { tutti::test::fail_allocation(g_starve); }
@@ -301,8 +301,8 @@ class Loop {
   }
 
  private:
-  /// Stops this process, or sleeps in place of a computation, if the arguments request this before
-  /// the present call.
+  /// Carries out the pauses that the arguments request before the present call: stops this process,
+  /// or sleeps as if it computed.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {

@@ -217,9 +217,9 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Runs every combination of number of subgroups, number of chains, root and size, with two limits.
-/// The largest sizes and the ring run only with a learned number of chains (0), and CRC-32C runs
-/// only with one chain.
+/// For every number of subgroups and of chains, runs every root and then every size. The largest
+/// sizes and the ring run only with a learned number of chains (0), and CRC-32C runs only with one
+/// chain.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();

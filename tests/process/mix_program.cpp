@@ -164,7 +164,7 @@ class Mix {
     }
   }
 
-  /// Describes one block of `words` words for each rank.
+  /// Appends the size and the offset of one block of `words` words for each rank.
   void add_blocks(std::size_t words, std::vector<std::uint64_t>& sizes_bytes,
                   std::vector<std::uint64_t>& offsets_bytes) const {
     for (std::uint32_t r = 0; r < ranks_; ++r) {

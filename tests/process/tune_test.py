@@ -141,7 +141,7 @@ class Tune(unittest.TestCase):
                 ("TUTTI_ALGORITHMS is set", (), {"TUTTI_ALGORITHMS": "barrier=dissemination"}),
                 ("--algorithm ring", ("--algorithm", "ring"), {}),
                 ("'sorting' cannot be tuned: use one of barrier", ("sorting",), {}),
-                ("multiples of 4", ("-b", "3"), {}),
+                ("multiple of 4", ("-b", "3"), {}),
                 ("cannot write --output file", ("barrier", "-n", "1", "-o", "/nowhere/choices.txt"), {})):
             done = job("tune", *arguments, ranks=1, **environment)
             self.assertNotEqual(done.returncode, 0)

@@ -97,8 +97,8 @@ TEST(ChunkMap, HighestMulticastPsn_isKnownForEachBlockAndSubgroup) {
 }
 
 TEST(ChunkMap, WorkersOfDifferentSubgroups_markChunksConcurrently_withoutLosingMarks) {
-  // A subgroup's slice of a block has 250 chunks, which do not fill whole bitmap words. If two
-  // subgroups shared a word, their workers would race and lose marks.
+  // A subgroup's slice of a block has 250 chunks, whose bits do not fill whole words of the bitmap.
+  // If two subgroups shared a word, their workers could overwrite each other's bits.
   const BlockLayout layout = layout_of(5, 1000, 4);
   ChunkMap map(layout);
   std::vector<std::thread> workers;

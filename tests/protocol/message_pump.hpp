@@ -1,6 +1,6 @@
-// Carries messages between the protocol machines of many ranks in one thread. Messages keep their
-// order between each pair of ranks, as on reliable connections, and otherwise arrive in an order
-// drawn from a seed.
+// Carries messages between the protocol state machines of many ranks, all in one thread. Messages
+// from one rank to another keep their order, as on a reliable connection. Messages of different
+// pairs arrive in an order drawn from a seed.
 #pragma once
 
 #include <cstdint>

@@ -95,8 +95,8 @@ std::uint64_t Outcome::most_tails() const {
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// Estimates how many bytes were fetched although they were only late: their sender was silent
-/// until a cutoff, but the bytes then also arrived by multicast.
+/// Estimates how many bytes were fetched without need. A cutoff fired because the sender was
+/// silent, but the bytes arrived by multicast later.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

@@ -56,12 +56,12 @@ struct Outcome {
   std::uint64_t recovered_bytes() const;
   /// The bytes that recovery moved, without tail probes.
   std::uint64_t moved_bytes() const;
-  /// An upper bound of the bytes that were fetched although they were late and not lost. Each
-  /// cutoff for silence leads to fetching at most all data of one collective.
+  /// An upper bound of the bytes that were fetched although they were late and not lost. After a
+  /// cutoff for silence, a rank fetches at most all data of one collective.
   std::uint64_t given_up_bytes() const;
   /// An upper bound of the number of chunks that were fetched although they were late and not lost.
-  /// A late chunk arrives after its READ or after the collective, or is dropped for lack of
-  /// buffers.
+  /// The multicast copy of a late chunk arrives after the READ or after the collective, or the
+  /// receiver drops the copy for lack of buffers.
   std::uint64_t late_chunks() const;
   /// An upper bound of the number of tail probes: a few in each collective, at intervals that
   /// double up to 100 ms.

@@ -150,7 +150,7 @@ class LateAnswer : public testing::Test {
         request.remote_offset <= kLostAt && kLostAt < request.remote_offset + request.local.size();
     if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader) {
       if (read_[peer] == 0) on_read_(peer);
-      // Incremented only after on_read_ has muted connections, because a rank that sees the new
+      // The count grows only after on_read_ has muted connections, because a rank that sees the new
       // count may open these connections again.
       ++read_[peer];
     }

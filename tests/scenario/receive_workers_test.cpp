@@ -190,8 +190,8 @@ TEST_P(Workers, DamagedChunks_areReplaced) {
 }
 
 TEST_P(Workers, ChunksThatArriveWhileAReadFetchesThem_areCountedOnce) {
-  // Many of the requested chunks are only late, and some of the late ones are damaged. They arrive
-  // while a READ fetches them.
+  // Many chunks are only late, so they arrive by multicast while a READ already fetches them. Some
+  // of these late chunks are damaged.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
                            "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");

@@ -153,12 +153,12 @@ TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
     }
   });
   expect_by_copies(outcome, kCount, 1);
-  // Each Broadcast counts as at least 2 KiB of the credit window. A ready barrier proves that all
-  // earlier Broadcasts have arrived, which frees the window.
+  // Each Broadcast takes at least 2 KiB of the credit window, even if its block is shorter. A ready
+  // barrier frees the window, because it proves that all earlier Broadcasts have arrived.
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
-/// Tests the answer to a request that arrives before the root has sent.
+/// Tests the answer to a request for chunks that the root has not sent yet.
 TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isAnsweredWithPending) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {

@@ -30,7 +30,7 @@ class TraceFolder {
     std::filesystem::remove_all(path_);
   }
 
-  /// The number of spans of each kind, indexed by rank.
+  /// For each rank, the number of spans and marks of each kind in its trace.
   std::map<int, std::map<std::string, int>> kinds() const {
     std::map<int, std::map<std::string, int>> counted;
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

@@ -62,7 +62,7 @@ class Call {
   }
 
  private:
-  /// Sizes and offsets of the blocks of one buffer of one rank.
+  /// The size and the offset of each block in a rank's buffer, and the size of the buffer.
   struct Layout {
     std::vector<std::uint64_t> sizes;
     std::vector<std::uint64_t> offsets;

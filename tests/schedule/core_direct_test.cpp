@@ -1,4 +1,5 @@
-// Tests schedules that are lowered for a network interface with wait and enable ([Inozemtsev12] 3).
+// Tests schedules that are translated ("lowered") to management queues, which a network interface
+// carries out by waits and enables ([Inozemtsev12] 3).
 #include "schedule/core_direct/core_direct.hpp"
 
 #include <gtest/gtest.h>
@@ -130,7 +131,7 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
       task.object = shared;
     } else {
       first_wait->count += task.count;
-      task.kind = TaskKind::copy;  // a copy of no bytes replaces the removed wait
+      task.kind = TaskKind::copy;  // the wait becomes a copy of 0 bytes
       task.object = 0;
       task.count = 0;
     }
@@ -184,8 +185,9 @@ TEST(CoreDirect, TaskThatAManagementQueueCannotExpress_isRefused) {
 
 class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
-// Every algorithm that uses neither multicast nor keyed messages can be lowered, for the eager and
-// for the rendezvous protocol. The lowered schedules are valid and move the right bytes.
+// The schedules of every algorithm without multicast and keyed messages can be lowered to
+// management queues, for the eager and for the rendezvous protocol. The lowered schedules are valid
+// and move the right bytes.
 TEST_P(Offloaded, LoweredSchedules_forBothProtocols_areValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {

@@ -219,8 +219,8 @@ TEST(PlantedFault, OverwriteOfScratchThatIsStillBeingSent_isFound) {
   // The receive of the third round overwrites the block that the second round still sends.
   const TaskIndex reuse = ring.find(4, TaskKind::recv, ring.find(4, TaskKind::recv, 4) + 1);
   ring.change_task(4, reuse, forget_dependencies);
-  // Without its dependencies, the receive of the third round is posted at once. The receive of the
-  // first round, which has the same target, is then still posted.
+  // Without its dependencies, the receive of the third round is posted at once. At that time the
+  // receive of the first round, which writes to the same memory, has not completed.
   ring.expect(Fault::race, 4, reuse);
 }
 
@@ -289,7 +289,7 @@ TaskIndex find_receive_wait(const Schedule& schedule, TaskIndex from = 0) {
 }
 
 void forget_wait(Program& program, TaskIndex wait) {
-  program.tasks[wait].kind = TaskKind::copy;  // a copy of no bytes replaces the wait
+  program.tasks[wait].kind = TaskKind::copy;  // the wait becomes a copy of 0 bytes
   program.tasks[wait].count = 0;
   program.tasks[wait].object = 0;
 }

@@ -1,4 +1,5 @@
-// Tests the form of a schedule: slices, text, filling for a call, cache, builder and registry.
+// Tests how schedules are represented and made: buffer slices, text form, the sizes that a call
+// fills in, template cache, builder and registry.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -73,7 +74,8 @@ TEST(Parts, EqualFractions_asOneHalfAndFiveTenths_endAtTheSameElement) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // If i/k is at most 2/3, its border must not lie behind the border of 2/3.
+        // Borders keep the order of the fractions: if i/k is at most 2/3, the border at i/k must
+        // not lie behind the border at 2/3.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -149,19 +151,22 @@ TEST(Text, ErrorNamesTheLineAndTheRemedy) {
       "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\n"
       "queue 0 free\n";
   const std::pair<std::string, std::string> cases[] = {
-      {"tutti-schedule 7\n", "line 1: version 7"},
-      {"tutti-schedule 1\ncollective sing\n", "line 2: no collective is named 'sing': choose one"},
-      {heading + "task 0 jump\nend\n", "line 8: 'jump' is not a task: use one of send"},
+      {"tutti-schedule 7\n", "line 1 of the schedule: version 7"},
+      {"tutti-schedule 1\ncollective sing\n",
+       "line 2 of the schedule: no collective is named 'sing': choose one"},
+      {heading + "task 0 jump\nend\n",
+       "line 8 of the schedule: 'jump' is not a task: use one of send"},
       {heading + "task 1 copy send[0] -> receive[1]\nend\n",
-       "line 8: task 1 found instead of task 0"},
-      {heading + "task 0 send to 2 slot x from send[0]\nend\n", "line 8: 'x' is not a valid slot"},
+       "line 8 of the schedule: task 1 found instead of task 0"},
+      {heading + "task 0 send to 2 slot x from send[0]\nend\n",
+       "line 8 of the schedule: 'x' is not a valid slot"},
       {heading + "task 0 send to 2 slot 0 from sand[0]\nend\n",
-       "line 8: 'sand[0]' is not a buffer slice"},
+       "line 8 of the schedule: 'sand[0]' is not a buffer slice"},
       {heading + "task 0 send to 2 slot 0 from send[3..1]\nend\n", "is not a buffer slice"},
       {heading + "task 0 copy send[0] to receive[1]\nend\n", "found 'to' instead of '->'"},
       {heading + "task 0 signal to 2 slot 0 loudly\nend\n",
        "unexpected 'loudly' at the end of the line: remove it"},
-      {heading + "queue 1 round\nend\n", "line 8: 'round' is not a queue"},
+      {heading + "queue 1 round\nend\n", "line 8 of the schedule: 'round' is not a queue"},
       {heading + "task 0 copy send[0] -> receive[1]\n", "stops before the line 'end'"},
       {heading + "end\ntask 0 copy send[0] -> receive[1]\n", "follows 'end': remove it"},
       {heading + "task 0 on 4 copy send[0] -> receive[1]\nend\n", "queue 4 does not exist"},
@@ -342,7 +347,8 @@ TEST(Builder, DependenciesOfTasks_areOnlyThoseThatTheDataRequires) {
   EXPECT_EQ(depends(1), Tasks({0}));
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
-  // Task 4 overwrites bytes that task 1 sends, so it waits for task 1, in in-place calls too.
+  // Task 4 overwrites bytes that task 1 sends. Task 4 therefore waits for task 1, even if the call
+  // is in place.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);
@@ -364,11 +370,11 @@ TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
     return schedule.status().message();
   };
   EXPECT_NE(refusal({Collective::allgather, "standard_exchange", 6, {}, {}, {}})
-                .find("needs a power of 2 as the number of ranks, but there are 6 ranks: "
-                      "choose bruck"),
+                .find("needs a number of ranks that is a power of 2, but there are 6 ranks: choose "
+                      "'bruck'"),
             std::string::npos);
   EXPECT_NE(refusal({Collective::allgather, "neighbour_exchange", 5, {}, {}, {}})
-                .find("needs an even number of ranks, not 5: choose ring"),
+                .find("needs an even number of ranks, not 5: choose 'ring'"),
             std::string::npos);
   EXPECT_NE(refusal({Collective::broadcast, "chain", 4, {}, rank_of(4), {}}).find("choose 0 to 3"),
             std::string::npos);

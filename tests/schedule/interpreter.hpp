@@ -34,7 +34,8 @@ struct Memory {
 
 class Interpreter {
  public:
-  /// Takes one shape and one memory per rank. The caller fills the memory, and the run changes it.
+  /// `shapes` and `memory` have one entry for each rank. The caller fills the memory with the
+  /// input, and run() changes it.
   Interpreter(std::span<const Schedule> schedules, std::span<const Shape> shapes,
               std::vector<Memory>& memory, Combine combine, std::uint64_t seed);
 

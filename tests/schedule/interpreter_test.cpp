@@ -215,7 +215,7 @@ TEST(TheValidator, ScheduleWithChangedQueues_thatFailsInTheInterpreter_isRefused
           Result<Schedule> one = lower_to_core_direct(schedule, {transfer, true});
           if (one) lowered.push_back(std::move(*one));
         }
-        if (lowered.size() < ranks) continue;  // an algorithm with multicast cannot be lowered
+        if (lowered.size() < ranks) continue;  // multicast cannot be lowered (translated to queues)
         Random random(draw(ranks, entry.name.size(), tally.refused, tally.failed));
         for (std::uint32_t n = 0; n < kChangesEach; ++n)
           compare_verdicts(lowered, with_changed_queues, random, tally);

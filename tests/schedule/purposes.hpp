@@ -1,4 +1,4 @@
-// The purposes with which an algorithm is tested: all its parameters and several roots.
+// Lists the cases in which the tests run an algorithm: all its parameters, with several roots.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,8 @@ inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& 
   return all;
 }
 
-/// The purposes that the algorithm serves with this number of ranks.
+/// Returns a Purpose for each combination of parameters and root that the algorithm supports with
+/// this number of ranks.
 inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry,
                                         std::uint32_t ranks) {
   std::vector<Purpose> purposes;

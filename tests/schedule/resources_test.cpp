@@ -42,7 +42,8 @@ Validation validated(const Purpose& purpose) {
   return validation;
 }
 
-/// Number of rounds. Checks that no chain of dependent messages is longer.
+/// Returns the number of rounds. Checks that no chain of dependent messages has more messages than
+/// there are rounds.
 std::uint32_t rounds_of(const Purpose& purpose) {
   const Validation validation = validated(purpose);
   EXPECT_LE(validation.longest_chain, validation.rounds);

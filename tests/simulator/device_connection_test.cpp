@@ -341,8 +341,8 @@ std::uint64_t value_of(std::span<const std::byte> bytes) {
 
 constexpr std::size_t kRandomAtomics = 100;
 
-/// Posts random atomics on one word and compares their old values with the bitwise reference. Every
-/// second seed has NICs that answer big-endian.
+/// Posts random atomics on one word and compares their old values with the bitwise reference. With
+/// an even seed, the NICs answer in big-endian byte order.
 void run_random_atomics(std::uint64_t seed, const Network& network) {
   NicSettings settings;
   settings.big_endian_atomics = seed % 2 == 0;

@@ -1,6 +1,6 @@
-// Tests that optimisations of the fabric change no simulated time. Events shared by the hosts of a
-// leaf switch, trains of packets, and link credits are compared with simpler methods under random
-// loads.
+// Tests that optimisations of the fabric change no simulated time. The optimisations are events
+// shared by the hosts of a leaf switch, trains of packets, and link credits. The tests compare each
+// of them with a simpler method under random loads.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -45,7 +45,7 @@ class Recorder : public Sink {
     for (const auto& [host, all] : arrivals) sum += all.size();
     return sum;
   }
-  /// Sorts arrivals by time and drops by link.
+  /// Sorts the arrivals by time, and the dropped packets by link.
   void sort() {
     for (auto& [host, all] : arrivals) std::sort(all.begin(), all.end());
     std::sort(drops.begin(), drops.end());

@@ -51,7 +51,8 @@ TEST(FabricReduce, DestinationGetsOnePacketAndEachLinkAtMostOne) {
     reducing.run();
     ASSERT_EQ(reducing.recorder.arrivals.size(), 1u);
     ASSERT_EQ(reducing.recorder.arrivals[destination].size(), 1u);
-    // The hops go up to the leaf, up to the top, down to the leaf and down to the host.
+    // The four hops lead up to the leaf switch, up to the top switch, down to a leaf switch and
+    // down to the host.
     EXPECT_EQ(reducing.recorder.arrivals[destination][0].time, nanoseconds(400));
     for (std::uint32_t l = 0; l < topology.links(); ++l) {
       EXPECT_LE(reducing.fabric.tx(LinkId{l}).packets, 1u);

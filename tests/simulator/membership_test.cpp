@@ -90,7 +90,7 @@ TEST(MembershipInLongJob, MembershipThatASwitchDropped_isRestoredByOneRejoin) {
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
     EXPECT_EQ(job.of(rank).multicast_rejoins, rank == kDeaf ? 1u : 0u) << "rank " << rank;
   }
-  // Without the rejoin all blocks of the last sixth of the job would be fetched.
+  // Without the rejoin, rank kDeaf would fetch all blocks in the last sixth of the job.
   const observe::Counters& deaf = job.of(kDeaf);
   EXPECT_GE(deaf.multicast_fallbacks, 3u);
   EXPECT_LE(deaf.multicast_fallbacks, 20u);

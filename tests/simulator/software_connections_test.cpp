@@ -147,7 +147,8 @@ TEST(SoftwareConnections, RepeatedFramesOfADeadRank_areNoSignOfLife) {
 }
 
 // Link 0 leads from rank 0 to the switch, and link 4 from the switch to rank 0. If link 4 is down,
-// rank 0 hears no rank and accuses another one, but the other ranks must not believe it.
+// rank 0 hears no other rank and reports one of them as lost, but the other ranks must not believe
+// this report.
 TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAllRanks) {
   for (const char* link : {"0", "4"}) {
     const Outcome run(std::string("seed=8 connections=software topology=single:4\n"

@@ -161,12 +161,13 @@ TEST(SortRun, HostThatPollsMoreOften_spendsLessTimeInTheAllgather) {
   EXPECT_LT(phase(often, SortPhase::allgather), phase(once, SortPhase::allgather));
 }
 
-/// Two ranks exchange in one round, so that every term can be computed by hand.
+/// With two ranks an Allgather has one round, so that the time of every step can be computed by
+/// hand.
 TEST(SortRun, AllgatherOfTwoRanks_takesTheSumOfItsSteps) {
   SortSpec spec = small(16, ListRunner::host, false);
   spec.hosts = 2;
   spec.ranks_per_host = 1;
-  spec.keys = 1;  // a single key, which stays on its rank, so that no rank is late
+  spec.keys = 1;  // the only key never moves, so no rank begins an Allgather late
   const sim::WireSpeed wire(spec.bits_per_second);
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
   // The path has two links with a store-and-forward switch between them.

@@ -23,7 +23,7 @@ struct ShownSpan {
   double end = 0;
 };
 
-/// The content that a viewer shows: group, track, and spans in order.
+/// The spans that a viewer shows, in order, indexed by group and track.
 using Shown = std::map<std::string, std::map<std::string, std::vector<ShownSpan>>>;
 
 Shown show(const observe::Trace& trace) {

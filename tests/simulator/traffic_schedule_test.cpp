@@ -51,7 +51,7 @@ Result<MessagePlan> plan(const Purpose& purpose, std::uint64_t block_bytes) {
   return plan_of(*schedules, block_bytes);
 }
 
-/// The plan that the command line gives for COLLECTIVE/ALGORITHM.
+/// Returns the plan that the command line selects by the name COLLECTIVE/ALGORITHM.
 Result<MessagePlan> plan_by_name(const collectives::AlgorithmEntry& entry, std::uint32_t ranks,
                                  std::uint64_t bytes) {
   return sim::plan_by_name(std::string(to_string(entry.collective)) + "/" + std::string(entry.name),

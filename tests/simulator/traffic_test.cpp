@@ -70,8 +70,9 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// Asks the oracle for the expected bytes on the links of a tree of switches. `hosts` is the host
-/// of each rank, and `subtrees` is the number of consecutive hosts below one switch of each level.
+/// Runs the oracle, a separate program that computes the expected bytes on the links of a tree of
+/// switches. `hosts` names the host of each rank, and `subtrees` gives, for each level, the number
+/// of consecutive hosts below one switch.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /

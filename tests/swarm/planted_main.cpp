@@ -1,4 +1,5 @@
-// Runs the swarm over a library with a planted bug until a seed fails: the suite must find the bug.
+// Runs random scenarios, one per seed, over a library with a planted bug, until a scenario fails.
+// The scenarios must find the bug.
 //
 //   planted_NAME [MOST_SEEDS]      exit status 0: the expected invariant caught the bug
 #include <fmt/format.h>

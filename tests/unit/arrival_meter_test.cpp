@@ -26,8 +26,8 @@ TEST(ArrivalMeter, Rate_ofBlocksThatArriveInTurns_isTheMedianOfTheirRates) {
   EXPECT_EQ(meter.bytes_per_second(), kBytes * 500);
 }
 
-// A receive worker may report an arrival late. By then the rank may have all blocks, and may have
-// read the rate to tell it to the other ranks.
+// A receive worker may report an arrival after the rank has all blocks. At that time the rank may
+// already have read the rate, which it tells the other ranks.
 TEST(ArrivalMeter, Block_thatArrivesAfterTheRateWasRead_stillChangesTheRate) {
   Instant now{1'000'000};
   ArrivalMeter meter(4, true);

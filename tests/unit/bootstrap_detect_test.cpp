@@ -385,7 +385,7 @@ TEST(BootstrapPmi, SilentOrFailingLauncher_isReportedAsAnError) {
   made = detected(variables);
   EXPECT_TRUE(names(made.status().message(), {"rc=-1", "cmd=init"})) << made.status().message();
 
-  // The line exceeds the longest permitted line, but fits into the buffer of the socket.
+  // The line is longer than permitted, but fits into the buffer of the socket.
   const Bytes endless(20'000, std::byte{'x'});
   ASSERT_TRUE(theirs.send_all(endless, deadline_after(kLong)).ok());
   made = detected(variables);

@@ -358,7 +358,7 @@ TEST(BootstrapFile, TimeoutNamesTheRanksThatDidNotJoin) {
   const auto made = meet_in_directory({directory.path(), "r", Rank{1}, 4, kShort});
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_EQ(made.status().message(),
-            "ranks 0, 2, 3 did not join at " + directory.path() +
+            "ranks 0, 2, 3 did not join the bootstrap in folder " + directory.path() +
                 " (run r) within 300 ms: check that all ranks run, or give them a longer timeout");
   EXPECT_EQ(directory.count(), 0u);
 }

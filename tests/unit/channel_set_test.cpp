@@ -1,5 +1,5 @@
-// Tests the order in which a poll of an endpoint's connections reads frames, checks for silent
-// peers and sends. The test fills the socket from which the poll reads.
+// Tests the order of the three steps of a poll of an endpoint's connections: it reads frames,
+// checks for silent peers, and sends frames. The test supplies the frames that the poll reads.
 #include "device/rc/channel_set.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class Side final : public FrameSocket {
   Side* other = nullptr;
   bool full = false;  ///< whether the send queue is full
   int receives = 0;
-  std::size_t sent_before_receive = 0;  ///< frames at the other end when this end last received
+  std::size_t sent_before_receive = 0;  ///< length of other->arrived at the last receive()
 
  private:
   Rank peer_;

@@ -208,7 +208,7 @@ class Trial {
     call.send = place;
   }
 
-  /// The vectors of `bytes` 8-bit integers of all ranks, added element by element.
+  /// The element-wise sum of the vectors of all ranks, each of `bytes` 8-bit integers.
   Bytes sum(std::size_t bytes) const {
     Bytes total(bytes);
     for (std::uint32_t r = 0; r < ranks_; ++r) {
@@ -459,8 +459,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
       requests.push_back(std::move(*request));
     }
     if (!root) {
-      // The root may send only after the engine has taken all calls of this rank. This wait polls
-      // the engine, which takes them.
+      // The root must not send before the engine of this rank has taken all calls. This wait polls
+      // the engine, which then takes the calls.
       const Status pending = requests.back().wait_for(std::chrono::milliseconds(1));
       EXPECT_EQ(pending.code(), Code::timeout) << pending.to_string();
       queued.arrive_and_wait();

@@ -271,7 +271,7 @@ TEST(Communicator, ProgressOfARequest_countsTheTasksOfItsSchedule) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(4'000, rank);
     Bytes all(own.size() * 3);
-    if (rank == 0) {  // rank 0 calls only after the others have read their progress
+    if (rank == 0) {  // rank 0 calls after the others have read the progress of their calls
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.allgather(own, all, {.algorithm = Algorithm("ring")});
@@ -568,7 +568,9 @@ TEST(Communicator, MulticastOption_differentAtTwoRanksOrUnknown_isRefused) {
   options.multicast = "broadcast";
   const auto unknown = runtime::create_communicator(*bootstraps[0], options);
   ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(unknown.status().message().find("\"broadcast\": use ud, uc or none"), std::string::npos)
+  EXPECT_NE(
+      unknown.status().message().find("\"broadcast\": use the multicast 'ud' or 'uc', or 'none'"),
+      std::string::npos)
       << unknown.status().to_string();
 }
 

@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
-constexpr std::size_t kOpen = 16;       ///< most atomics that a rank may have outstanding
+constexpr std::size_t kOpen = 16;       ///< limit of the outstanding atomics of a rank
 
 /// Drops about one frame in ten and duplicates about one in ten, at random.
 class Faults final : public FrameTap {

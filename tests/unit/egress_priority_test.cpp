@@ -1,6 +1,6 @@
 // Tests the order in which the senders of a process use an interface. A sender claims the interface
-// while its ready data finds no room. Senders of lower priority then hold back, but their data must
-// still arrive.
+// while the interface has no room for data that the sender has ready. Senders of lower priority
+// then hold back, but their data must still arrive.
 #include "device/ip/egress_priority.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Tests the datagrams around frames of reliable connections.
+// Tests the datagrams that carry the frames of reliable connections.
 #include "device/rc/frame_datagrams.hpp"
 
 #include <gtest/gtest.h>

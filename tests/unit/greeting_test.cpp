@@ -40,7 +40,7 @@ Packed pack(const Json& json) {
 /// them.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
-/// Position in `bytes` of the first byte after `text`, where the numbers begin.
+/// Position in `bytes` of the first byte behind `text`. The encoded numbers begin there.
 std::size_t after(const Packed& bytes, const std::string& text) {
   const auto pattern = std::as_bytes(std::span(text));
   const auto found = std::search(bytes.begin(), bytes.end(), pattern.begin(), pattern.end());
@@ -129,14 +129,14 @@ TEST(AggregationPlan, SealedPlan_opensOnlyWithItsKey_andOnlyIfItIsComplete) {
 
 Packed packed_text(std::size_t size) { return pack(Json(std::string(size, 'x'))); }
 
-/// Nested arrays: `levels` of them, each the only element of the enclosing one.
+/// Arrays nested `levels` deep, each the only element of the next outer one.
 Packed nested_arrays(std::size_t levels) {
   Packed bytes(levels, std::byte{0x91});
   bytes.push_back(std::byte{0xc0});
   return bytes;
 }
 
-/// Nested objects: `levels` of them, each the only member "a" of the enclosing one.
+/// Objects nested `levels` deep, each the only member ("a") of the next outer one.
 Packed nested_objects(std::size_t levels) {
   Packed bytes;
   for (std::size_t level = 0; level < levels; ++level) {
@@ -247,7 +247,8 @@ TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamedInTheErro
   hostile.join();
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().message(),
-            "rank 1: the options that this rank sent are not from this version of Tutti: use the "
+            "cannot use the options of rank 1: the received options are not from this version of "
+            "Tutti: use the "
             "same build of Tutti on all ranks");
 }
 

@@ -197,7 +197,7 @@ class Host : public testing::Test {
     }
   }
 
-  /// Posts work of rank 0 for rank 1.
+  /// Posts a work request at rank 0 whose peer is rank 1.
   Status post(WorkRequest request) {
     request.peer = rank_of(1);
     return at(0).post(now_, request);
@@ -465,7 +465,7 @@ TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   const MemoryKey key = at(1).register_memory(region).value();
   const auto acknowledge = [&] {
     poll(1);
-    now_ = now_ + Nanoseconds(600'000);  // later than the longest delay of an ACK
+    now_ = now_ + Nanoseconds(600'000);  // longer than the ACKs of this test may wait
     poll(1);
   };
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = data, .signaled = false}).ok());

@@ -92,7 +92,7 @@ TEST_F(HostSegment, FileDescriptorThatIsNoSharedMemory_isRefused) {
   const Descriptor folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (const int descriptor : {other_out_.get(), null.get(), folder.get()}) {
     address.memory = descriptor;
-    EXPECT_NE(refusal(address).find("is not the shared memory"), std::string::npos)
+    EXPECT_NE(refusal(address).find("is not a shared memory file"), std::string::npos)
         << refusal(address);
   }
 }

@@ -48,7 +48,8 @@ Integrity keyed_with(std::uint32_t seed, std::uint64_t context = kContext) {
   return Integrity::keyed(random_bytes(32, seed), context).value();
 }
 
-/// All implementations of a kind of integrity word under one key, fastest first.
+/// Returns `integrity` once for each implementation of its kind, with the same key. The fastest
+/// implementation comes first.
 std::vector<Integrity> all_implementations(const Integrity& integrity) {
   std::vector<Integrity> all;
   for (const std::string_view name : Integrity::implementations(integrity.kind())) {

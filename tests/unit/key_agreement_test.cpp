@@ -194,10 +194,10 @@ TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamedInTheError) {
       {[](Contributions& all) { all[1][16] = std::byte{2}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][60] = std::byte{1}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][8] = std::byte{0}; },
-       "the process that the bootstrap returns as rank 1 of 2 calls itself rank 0 of 2: give every "
+       "the bootstrap returned the bytes of rank 0 of 2 in the place of rank 1 of 2: give every "
        "process a rank of its own"},
       {[](Contributions& all) { all[1][12] = std::byte{3}; },
-       "the process that the bootstrap returns as rank 1 of 2 calls itself rank 1 of 3: give every "
+       "the bootstrap returned the bytes of rank 1 of 3 in the place of rank 1 of 2: give every "
        "process a rank of its own"},
       {[](Contributions& all) { all.pop_back(); },
        "the bootstrap does not return the bytes that rank 0 contributed"},

@@ -91,8 +91,8 @@ TEST(MessageRouter, MessageAfterAFailure_isNotPlacedInACallersBuffer) {
   EXPECT_EQ(endpoint.last_match->memory.data(), buffer.data());
   context.failures().abort("test");
   for (int polls = 0; polls < 3; ++polls) {
-    // The failure is final (FailureCoordinator::settle) before a round polls the device for the
-    // last time. In that poll, no receive may get a message.
+    // The first poll of the context makes the failure final (FailureCoordinator::settle), and then
+    // polls the device for the last time. In that poll of the device, no receive may get a message.
     context.poll(kNow);
     EXPECT_TRUE(context.failures().settled());
     EXPECT_FALSE(endpoint.last_match.has_value()) << "poll " << polls;

@@ -168,7 +168,7 @@ struct Tally {
   std::uint64_t delivered = 0;  ///< datagrams handed to the receiver
   std::uint64_t changed = 0;    ///< changed datagrams among those delivered
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;  ///< refused datagrams, by the receiver's counters
+  std::uint64_t refused = 0;  ///< refused datagrams, as the receiver's counters report them
 };
 
 /// One receive path with its sender.
@@ -457,9 +457,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Refused are received fragments that were not accepted, and datagrams that were dropped before
-    // they counted as received. `refused_by` also counts refused messages, which are subtracted
-    // because the first two terms already count their fragments.
+    // A fragment counts as refused if it was received but not accepted, or if its datagram was
+    // dropped before it counted as received. `refused_by` also counts refused messages; they are
+    // subtracted, because their fragments are counted already.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

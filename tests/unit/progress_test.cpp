@@ -240,7 +240,7 @@ class PromptWaits : public OneEngine {
   }
 
   std::atomic<bool> ended_{false};
-  std::uint64_t wakes_before_ = 0;  ///< wake-ups before the last start_unattended()
+  std::uint64_t wakes_before_ = 0;  ///< wakes() before the last unattended operation
 };
 
 TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
@@ -269,8 +269,8 @@ TEST_F(PromptWaits, WaitsForABatch_doNotWakeTheProgressThread) {
 
 TEST_F(PromptWaits, CallForWhichTheApplicationDoesNotWait_isPolledByTheProgressThread) {
   const auto test = std::this_thread::get_id();
-  // A progress thread that still polls after an earlier call takes the engine without a counted
-  // wake-up, so the test makes several attempts.
+  // If the progress thread still polls after an earlier call, it takes the engine without a wake-up
+  // that wakes() counts. The test therefore makes several attempts.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto completion = start_unattended(
         [this, test] { return ended_.load() || std::this_thread::get_id() != test; });

@@ -217,8 +217,8 @@ TEST_P(RcLength, WritesAndReadsOfAnyLengthMoveTheRightBytes) {
   EXPECT_EQ(pair[1].counters.read_bytes_served, GetParam());
 }
 
-// The sizes lie around the data of one frame (1400 for writes, 1416 for answers) and go up to 1
-// MiB.
+// The sizes lie around the payload of one frame (1400 bytes in a WRITE, 1416 bytes in the answer to
+// a READ) and go up to 1 MiB.
 INSTANTIATE_TEST_SUITE_P(Lengths, RcLength,
                          testing::Values(0, 1, 1391, 1392, 1393, 1399, 1400, 1401, 1416, 1417, 2800,
                                          65536, 1 << 20));
@@ -493,7 +493,7 @@ TEST(RcChannel, ConnectionOfAnAbandonedWrite_ofWhichAPartHasArrived_canClose) {
   EXPECT_TRUE(pair.channel(1).resting_position().has_value());
 }
 
-// The abandoned work is longer than the window, and none of its frames is lost.
+// The abandoned operation is longer than the send window, and none of its frames is lost.
 TEST(RcChannel, ConnectionOfAbandonedWork_ofWhichAPartIsNotSentYet_canClose) {
   for (const Opcode opcode : {Opcode::send, Opcode::write, Opcode::write_immediate}) {
     RcConfig config;
@@ -525,8 +525,8 @@ TEST(RcChannel, ConnectionOfARefusedWrite_canClose) {
   EXPECT_TRUE(pair.channel(1).resting_position().has_value());
 }
 
-// The path test is lost, so the WRITE after it arrives out of order. An ACK still tells the sender
-// that the WRITE has arrived.
+// An empty frame, which tests the path, is lost, so the WRITE behind this frame arrives out of
+// order. An ACK still tells the sender that the WRITE has arrived.
 TEST(RcChannel, AckedWrite_behindALostFrame_isDeliveredAfterAbandon) {
   Pair pair(26);
   Bytes region(100);

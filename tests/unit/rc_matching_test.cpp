@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 /// Kinds of messages; the first byte of a message is its kind.
 constexpr std::byte kDelivered{0};
 constexpr std::byte kStored{1};
-constexpr std::byte kTooLong{2};  ///< stored in memory half as long as the message
+constexpr std::byte kTooLong{2};  ///< the matcher supplies only half the memory that it needs
 
 /// Matches messages of every kind but kDelivered, and stores them without their first byte.
 class Matcher final : public MessageMatcher {

@@ -137,8 +137,8 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
-// The path loses the path test of this connection. A notice about another failure, which is posted
-// after the path test, must still arrive.
+// The long frame that tests the path of this connection is lost. A short notice about another
+// failure, which is posted later, must still arrive.
 TEST(RcUndelivered, ShortMessage_postedAfterAbandon_arrivesDespiteALostPathTest) {
   Pair pair(12, {}, config_of());
   pair.filter = drop_long_frames();

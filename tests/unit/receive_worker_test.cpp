@@ -437,8 +437,8 @@ TEST_F(Receiving, DrainRequestDuringABatch_isAnsweredOnlyByTheNextPoll) {
   EXPECT_TRUE(team_.looked(look));
 }
 
-// A search for missing chunks must not return an empty run while a worker marks chunks. Otherwise
-// the missing chunks behind that run would count as present.
+// A search for missing chunks must not return an empty run while a worker marks chunks. An empty
+// run would end the search, so that all missing chunks behind it would count as present.
 TEST(SharedBits, SearchForAClearRun_whileAWorkerSetsBits_neverReturnsAnEmptyRun) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {

@@ -263,8 +263,8 @@ TEST_P(SlotExchange, SlotExchanges_amongOtherCollectives_keepTheOrderOfCalls) {
 
 TEST_P(SlotExchange, DifferentCalls_failWithAnErrorThatNamesBoth) {
   std::atomic<int> named{0};
-  // Rank 2 calls only after the other ranks have finished. Otherwise its error would end their
-  // collectives with the same error.
+  // Rank 2 calls only after the other ranks have finished. Otherwise the error of rank 2 would also
+  // end the collectives of the other ranks.
   std::barrier<> finished(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     const bool differs = index(communicator.rank()) == 2;

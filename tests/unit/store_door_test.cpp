@@ -339,7 +339,7 @@ TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
   ASSERT_GE(limit.rlim_max, 6000u) << "this test needs 6000 descriptors: raise the hard limit";
   const Bytes hello = client_hello();
   Door door(key_of(1), kRanks, std::chrono::seconds(2), kAdmitted);
-  std::vector<Stream> strangers;  // their connections stay open until the job is complete
+  std::vector<Stream> strangers;  // holds the connections open until the job is complete
   std::atomic<bool> all_are_there = false;
   std::thread flood([&] {
     for (std::size_t i = 0; i < kStrangers; ++i) {

@@ -94,7 +94,8 @@ TEST(TaggedMessages, LongSend_completesOnlyAfterAReceiveHasTakenTheMessage) {
   });
 }
 
-// The receiver READs the message, so that neither application thread has to call the library.
+// The receiver fetches the message by a READ, so that neither application thread has to call the
+// library during the transfer.
 TEST(TaggedMessages, LongMessageBetweenSleepingThreads_arrives) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     const bool sends = communicator.rank() == kZero;
@@ -246,7 +247,8 @@ TEST(TaggedMessages, MessageLongerThanTheBuffer_failsOnlyItsReceive_namingBothLe
         const std::string& text = status.message();
         EXPECT_NE(text.find(std::to_string(size - 1) + " bytes from rank 0"), std::string::npos)
             << text;
-        EXPECT_NE(text.find("a message of " + std::to_string(size)), std::string::npos) << text;
+        EXPECT_NE(text.find("a longer message of " + std::to_string(size)), std::string::npos)
+            << text;
         EXPECT_EQ(receive.message().bytes, size);
       }
       leave(communicator);

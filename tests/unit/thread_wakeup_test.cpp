@@ -1,6 +1,6 @@
-// Tests the priority of progress threads. If the process has the right, the priority is raised
-// above that of computing threads, and counters report the rise. A nice value in the environment is
-// applied, or refused with an error that names the value.
+// Tests the priority of progress threads. If the process may raise priorities, progress threads get
+// a higher priority than computing threads, and counters report this. A nice value in the
+// environment is applied, or refused with an error that names the value.
 #include "runtime/communicator/create.hpp"
 #include "runtime/progress/thread_priority.hpp"
 

@@ -137,8 +137,8 @@ TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
 }
 
-// A multicast frame reaches all ranks. New data is not multicast while unicast may work, because it
-// would fill the links of every rank.
+// A multicast frame reaches all ranks and takes time on all their links. New data therefore goes by
+// unicast as long as unicast may work.
 TEST_P(UnicastCut, NewFramesThatTheKernelDoesNotHoldBack_areNotMulticast) {
   send(0, 1);
   pass(200 * kMillisecond);

@@ -37,7 +37,7 @@ void add_options(CLI::App& command, BenchOptions& options) {
   add_session_options(command, options.session);
 }
 
-/// Adds an option whose value is the name of one of the enumeration values in `values`.
+/// Adds an option that accepts the names of the enumeration values in `values`.
 template <typename Value>
 void add_named(CLI::App& command, const std::string& names, Value& value,
                const std::vector<Value>& values, const std::string& text) {
@@ -64,8 +64,8 @@ Status check(const BenchOptions& options) {
       (options.range.min_bytes % element | options.range.step_bytes % element)) {
     return failure(
         Code::invalid_argument,
-        "{} {} is not a whole number of elements: use a multiple of {} bytes, the size "
-        "of one {}",
+        "option {} is {} bytes, which is not a whole number of elements: use a multiple of {} "
+        "bytes, the size of one {}",
         options.range.min_bytes % element != 0 ? "--minbytes" : "--stepbytes",
         options.range.min_bytes % element != 0 ? options.range.min_bytes : options.range.step_bytes,
         element, to_string(options.reduction.type));

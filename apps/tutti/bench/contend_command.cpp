@@ -174,7 +174,8 @@ Result<std::int64_t> contend(const ContendOptions& options) {
     if (Status status = session->finish(); !status) return status;
     return wrong_bytes;
   } catch (const std::exception& error) {
-    return failure(Code::aborted, "rank {}: {}", index(session->rank()), error.what());
+    return failure(Code::aborted, "the measurement at rank {} failed: {}", index(session->rank()),
+                   error.what());
   }
 }
 

@@ -13,8 +13,8 @@
 namespace tutti::app {
 namespace {
 
-// Initial delay between the ranks' agreement on a common start and that start. The delay doubles
-// when a rank misses the start.
+// The ranks agree on a common start this long in advance. After a start that a rank has missed,
+// this time doubles, up to kLongestLeadNs.
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
@@ -136,11 +136,10 @@ Result<Measured> Repetitions::result() const {
   auto all = session_.exchange(mine);
   if (!all) return all.status();
   if (own_ns_.empty()) {
-    return failure(
-        Code::timeout,
-        "a rank started late in each of {} repetitions: stop other programs on the hosts of the "
-        "ranks",
-        attempts_);
+    return failure(Code::timeout,
+                   "at least one rank started late in each of the {} repetitions: stop other "
+                   "programs on the hosts of the ranks",
+                   attempts_);
   }
   Measured measured;
   measured.late_starts = late_starts_;
@@ -213,8 +212,8 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
 
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Stores in `measured` the increase of the ranks' counters since `before`. `repetitions` is the
-/// number of repetitions since then.
+/// Stores in `measured` how much the counters of all ranks have increased since `before` was read.
+/// The collective has run `repetitions` times since then.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();

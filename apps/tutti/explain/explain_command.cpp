@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/error.hpp"
 #include "device/ip/interface.hpp"
 #include "device_probe.hpp"
 #include "exit_status.hpp"
@@ -36,8 +37,8 @@ struct ExplainOptions {
   std::string multicast;
 };
 
-/// Sets the MTU and the receive window, if the caller gave none, to those of an endpoint on this
-/// host.
+/// Fills in what the command line leaves open: the MTU of an interface of this host, and the
+/// receive window of an endpoint on this interface.
 Status complete_from_host(PlanInput& input, bool window_given) {
   const int family = input.ipv6 ? AF_INET6 : AF_INET;
   const char* name = std::getenv("TUTTI_INTERFACE");
@@ -125,9 +126,9 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// Prints the time that the links alone need, which is the time of the link that carries the most
-/// bytes in one direction. If the ranks of an Allgather send in turns, no rank receives during its
-/// own turn, so the time of one turn is added.
+/// Prints the time that the links alone need, which is that of the busiest direction of any link.
+/// If the ranks of an Allgather send one after the other, a rank receives nothing while it sends,
+/// so the time to send one block is added.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {
@@ -181,7 +182,9 @@ Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   if (!options.window.empty()) {
     const auto window = parse_size(options.window);
-    if (!window) return Status(Code::invalid_argument, "--window: " + window.status().message());
+    if (!window)
+      return failure(Code::invalid_argument, "the value of --window is not valid: {}",
+                     window.status().message());
     input.window_bytes = *window;
   }
   if (Status status = complete_from_host(input, !options.window.empty()); !status) return status;
@@ -210,7 +213,9 @@ bool has_datagrams(Operation operation) {
 Status explain(const ExplainOptions& given) {
   ExplainOptions options = given;
   const auto bytes = parse_size(options.bytes);
-  if (!bytes) return Status(Code::invalid_argument, "--bytes: " + bytes.status().message());
+  if (!bytes)
+    return failure(Code::invalid_argument, "the value of --bytes is not valid: {}",
+                   bytes.status().message());
   options.input.send_bytes = options.question.block_bytes = *bytes;
   options.question.collective = options.input.operation;
   options.question.ranks = options.input.ranks;

@@ -57,9 +57,9 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of messages by which ranks report that they have consumed a credit batch. Every rank
-/// except the grantor sends one per batch, up a tree to the grantor; the last batches need no
-/// report, because no sender waits for their credit.
+/// The number of reports of consumed credit batches: every rank except the grantor sends one report
+/// per batch, to its parent in a tree whose root is the grantor. The last batches need no report,
+/// because no sender waits for their credit.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -142,8 +142,8 @@ Plan plan_ring(const PlanInput& input) {
       input.send_bytes +
       plan.chunks_per_block *
           (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
-  // Each block of an Allgather, and the message of a Broadcast, is sent once to every rank except
-  // its root.
+  // Every rank except the root of a block receives this block once. A Broadcast has only one block,
+  // its message.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;
   plan.messages = (gather ? input.ranks : others) + segments * blocks * others;

@@ -1,4 +1,4 @@
-// Computes the cost of a collective by an algorithm without running the collective.
+// Computes what a collective costs with an algorithm, without running the collective.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ struct Plan {
   std::uint64_t credits = 0;
   LinkLoad data;
   std::uint64_t user_bytes = 0;  ///< size of the caller's buffer on one rank, in bytes
-  /// Size of the chunk map and other state of one rank for this collective, in bytes.
+  /// Size of the state that one rank has for this collective, such as the chunk map, in bytes.
   std::uint64_t state_bytes = 0;
 };
 

@@ -16,7 +16,7 @@ namespace tutti::app {
 
 struct LinkModel {
   double bits_per_second = 1e9;
-  /// Time of a message without bytes, in seconds, including the work of sender and receiver.
+  /// Time of an empty message, in seconds, including the work of sender and receiver.
   double latency_s = 20e-6;
   /// Rate at which a host copies or reduces data, in bytes per second.
   double memory_bytes_per_s = 5e9;

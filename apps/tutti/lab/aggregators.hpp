@@ -1,5 +1,5 @@
-// Runs the aggregators of a lab: one process `tutti aggregator` at each aggregator place, for the
-// duration of a job.
+// Runs the aggregators of a lab: one process `tutti aggregator` in each aggregator namespace, for
+// the duration of a job.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace tutti::lab {
 /// The running aggregators, which the destructor ends. The lab must outlive this object. Movable.
 class Aggregators {
  public:
-  /// Starts one aggregator at each aggregator place of the lab and waits until all accept
+  /// Starts one aggregator in each aggregator namespace of the lab and waits until all accept
   /// connections. `program` is the path of `tutti`, and `options` are further options of `tutti
   /// aggregator` such as `--jobs`.
   static Result<Aggregators> start(const Lab& lab, const std::string& program,

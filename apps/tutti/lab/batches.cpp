@@ -30,7 +30,7 @@ std::string routes_batch(const LabOptions& options, int number) {
 /// number of non-permanent entries in all network namespaces together (gc_thresh3).
 constexpr int kMaxResolvingPlaces = 30;
 
-/// The Ethernet address of the place whose IP address ends in `number`.
+/// The Ethernet address of the host or aggregator whose IP address ends in `number`.
 std::string ethernet_address(int number) { return fmt::format("02:77:00:00:00:{:02x}", number); }
 
 std::string neighbours_batch(const LabOptions& options, int number) {
@@ -47,10 +47,11 @@ std::string neighbours_batch(const LabOptions& options, int number) {
   return batch;
 }
 
-/// The name of the switch's port for an aggregator place.
+/// The name of the switch's port for an aggregator.
 std::string aggregator_port(int aggregator) { return fmt::format("q{}", aggregator); }
 
-/// The commands that make the link between a port and the place whose address ends in `number`.
+/// The commands that make the link between a port of the switch and the host or aggregator whose IP
+/// address ends in `number`.
 std::string link(const LabOptions& options, const std::string& port, const std::string& space,
                  int number) {
   return fmt::format(

@@ -26,8 +26,8 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
 }
 
 /// Assigns one core to each host; with CoreShares::traffic it first assigns one core to each
-/// aggregator. Every host or aggregator gets the core with the least weight so far, so that all
-/// cores have about the same weight.
+/// aggregator. The load of a core is the sum of the weights that it has got so far, and every host
+/// or aggregator gets the core with the least load.
 std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, int aggregators,
                                      CoreShares division) {
   std::vector<int> load(cores.size());
@@ -37,9 +37,9 @@ std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, i
     const auto at = static_cast<std::size_t>(lightest - load.begin());
     return set_of(cores, at, at + 1);
   };
-  // The weight of a host or aggregator is the number of bytes that it moves in an Allreduce: 2
-  // vectors for a host, (hosts + 1) / aggregators vectors for an aggregator. It is scaled to a
-  // whole number.
+  // The weight is proportional to the bytes moved in an Allreduce: a host moves 2 vectors, an
+  // aggregator (hosts + 1) / aggregators vectors. Both are multiplied by the number of aggregators,
+  // so that the weights are whole numbers.
   const int host_weight = std::max(2 * aggregators, 1);
   std::vector<cpu_set_t> of_aggregators;
   std::vector<cpu_set_t> shares;

@@ -1,4 +1,4 @@
-// The keeper is a small process in whose private namespaces a temporary lab lives.
+// The keeper is a small process that holds the private namespaces in which a temporary lab lives.
 #pragma once
 
 #include <sys/types.h>

@@ -38,7 +38,7 @@ Status run_tool(const launch::NetNamespace& place, const std::vector<std::string
 struct Setting {
   std::string path;
   std::string value;
-  /// Whether the kernel may lack this file; otherwise its absence is an error.
+  /// Whether the file may be missing; if false, a missing file is an error.
   bool optional = true;
 };
 
@@ -322,8 +322,8 @@ Status Lab::Parts::make_detours(const LabOptions& wanted) {
           fmt::format("link add {0} mtu {1} up type veth peer name {2} mtu {1}\nlink set {2} up\n",
                       detour, options().mtu, detour_end_name(host));
     }
-    // The detour delays datagrams for reordering. The parameter mpu makes tbf count every datagram
-    // as a full frame, so that small datagrams are delayed as long as large ones.
+    // The detour delays datagrams, so that later ones overtake them. The parameter mpu makes tbf
+    // count every datagram as a full frame, so that a small one is delayed as long as a large one.
     queues +=
         fmt::format("qdisc replace dev {0} root tbf rate {1}bit burst {2} mpu {2} limit {3}\n",
                     detour, shape.rate_bits_per_second, shape.frame_bytes, kDetourQueueBytes);

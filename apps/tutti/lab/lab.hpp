@@ -65,16 +65,16 @@ class Lab {
   std::string address(int host) const;
   std::string address6(int host) const;
 
-  /// The namespace and the address of an aggregator place. Place 0 has the namespace
-  /// "tutti-NAME-a0" and the address "10.77.0.251".
+  /// The network namespace and the IP address of an aggregator: "tutti-NAME-a0" and "10.77.0.251"
+  /// for aggregator 0.
   std::string aggregator_namespace(int aggregator) const;
   std::string aggregator_address(int aggregator) const;
 
   /// The namespaces in which a host's programs run. Valid until the lab object is destroyed.
   Result<launch::NetNamespace> host_place(int host) const;
 
-  /// Returns a copy of `request` that starts the program in the namespaces of a host, under the
-  /// name of this host.
+  /// Returns a copy of `request` that starts the program in the namespaces of a host. On host 3 the
+  /// program sees the host name "host3".
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
   /// Starts a program on a host and returns its process id. The caller must reap the process
@@ -103,8 +103,8 @@ class Lab {
   /// Replaces all impairments. The change is atomic: no packet meets a mixture of old and new
   /// impairments.
   Status set_impairments(const Impairments& impairments);
-  /// Replaces the independent and the shared loss, in percent, and leaves all other impairments as
-  /// they are.
+  /// Replaces the loss at each receiver's port (`percent`) and at the sender's port
+  /// (`shared_percent`), and leaves all other impairments as they are.
   Status set_loss(double percent, double shared_percent = 0);
 
   /// Disconnects or connects a host's link, as if its cable were pulled or plugged in.

@@ -171,14 +171,15 @@ Status check_options(const LabOptions& options) {
   if (options.burst_bytes != 0 &&
       options.burst_bytes < static_cast<std::uint32_t>(options.mtu) + 14) {
     return failure(Code::invalid_argument,
-                   "burst {} bytes is less than one Ethernet frame: use {} bytes or more",
+                   "a burst of {} bytes is shorter than an Ethernet frame: use {} bytes or more",
                    options.burst_bytes, options.mtu + 14);
   }
   for (const char c : options.congestion_control) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_') continue;
-    return failure(Code::invalid_argument,
-                   "congestion control '{}' is not a name: use a name such as cubic",
-                   options.congestion_control);
+    return failure(
+        Code::invalid_argument,
+        "'{}' is not the name of a congestion control algorithm: use a name such as cubic",
+        options.congestion_control);
   }
   return check_impairments(options.impairments, options.hosts);
 }

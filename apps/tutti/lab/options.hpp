@@ -67,7 +67,7 @@ struct LabOptions {
   /// Whether the lab is persistent, so that it outlives this process; needs root.
   bool persistent = false;
   int hosts = 4;  ///< number of hosts, 1 to kMaximumHosts
-  /// Number of aggregator places at the switch. Their ports have no rate limit.
+  /// Number of namespaces for aggregators. Their ports at the switch have no rate limit.
   int aggregators = 0;
   CoreShares core_shares = CoreShares::traffic;
   int mtu = 1500;  ///< MTU of the links in bytes, 576 to 65535 (at least 1280 with IPv6)

@@ -9,8 +9,8 @@
 
 namespace tutti::lab {
 
-/// Traffic of one host's link in Ethernet frames without checksum. The direction tx is from the
-/// host to the switch.
+/// Traffic of one host's link. A packet is an Ethernet frame, counted without its checksum; the
+/// direction tx is from the host to the switch.
 struct PortBytes {
   int host = 0;
   std::uint64_t tx_bytes = 0;

@@ -18,8 +18,8 @@ constexpr int kTreated = 0x77;
 /// Firewall mark of a datagram that goes through the detour, the interface pair that delays
 /// datagrams. A datagram with this mark is delivered at the end of the detour.
 constexpr int kLate = 0x76;
-/// Mark of a filler: a copy of a datagram whose only purpose is to delay the datagram behind it on
-/// the detour. The filler is dropped at the end of the detour.
+/// Firewall mark of a filler: a copy of a datagram that goes through the detour just before this
+/// datagram and thereby delays it. The filler is dropped at the end of the detour.
 constexpr int kFiller = 0x75;
 
 /// The nftables expression that matches this percentage of the datagrams; empty for 100 percent,
@@ -170,15 +170,15 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
-  // Frames per second assumed for a link without a rate limit. The detour, which delays datagrams
-  // for reordering, loses no datagram as long as the link carries at most four times this rate.
+  // Frames per second assumed for a link without a rate limit. As long as the link carries at most
+  // four times this rate, the detour loses none of the datagrams that it delays.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // Each delayed datagram follows a filler on the detour, so it needs the time of two frames there.
-  // The factor 8 makes the detour four times as fast as these two frames require.
+  // Each delayed datagram needs the time of two frames on the detour, because a filler (kFiller)
+  // precedes it. The factor 8 makes the detour four times as fast as these two frames require.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

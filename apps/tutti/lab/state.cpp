@@ -116,8 +116,9 @@ Result<LabState> read_state(const std::string& path) {
   const auto file = device::open_private_file(path);
   if (!file) return file.status();
   if (!file->valid())
-    return failure(Code::system,
-                   "the record {} of the lab does not exist any more: make the lab again", path);
+    return failure(
+        Code::system,
+        "the file {}, which describes the lab, does not exist any more: make the lab again", path);
   std::string text(kMaxRecordBytes, '\0');
   const auto size = device::read_all(*file, std::as_writable_bytes(std::span(text)), path);
   if (!size) return size.status();
@@ -128,7 +129,7 @@ Result<LabState> read_state(const std::string& path) {
     return state;
   } catch (const Json::exception& error) {
     return failure(Code::invalid_argument,
-                   "{} does not describe a lab ({}): remove it, and make the lab again", path,
+                   "file {} does not describe a lab ({}): remove it, and make the lab again", path,
                    error.what());
   }
 }
@@ -143,8 +144,8 @@ Status prepare_folder() {
   return check_folder();
 }
 
-/// Creates the file of a record, and the folder of the records if necessary. Another process that
-/// removes its last lab also removes the folder, so both steps are repeated if the folder is gone.
+/// Creates the file of a record, and the folder of the records if necessary. Another process may
+/// remove the folder with the last record, so both steps are repeated if the folder is gone.
 Result<device::Descriptor> create_record(const std::string& path) {
   constexpr int kMaxAttempts = 100;
   for (int attempt = 1;; ++attempt) {

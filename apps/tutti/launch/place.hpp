@@ -13,8 +13,8 @@
 
 namespace tutti::launch {
 
-/// The namespaces that a process enters, as descriptors that the caller owns, and the cores that it
-/// runs on. A descriptor of -1 means that the process stays in its present namespace.
+/// The namespaces that a process enters, and the cores that it runs on. Each namespace is given by
+/// a descriptor that the caller owns; -1 means that the process stays in its present namespace.
 struct NetNamespace {
   int user = -1;
   int mount = -1;

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/error.hpp"
 #include "lab/options.hpp"
 #include "sim/simulation/experiment.hpp"
 #include "size_text.hpp"
@@ -60,7 +61,9 @@ void NetworkOptions::add_to(CLI::App& command) {
 
 Result<std::uint64_t> NetworkOptions::read_bytes() const {
   auto size = parse_size(bytes);
-  if (!size) return Status(Code::invalid_argument, "--bytes: " + size.status().message());
+  if (!size)
+    return failure(Code::invalid_argument, "the value of --bytes is not valid: {}",
+                   size.status().message());
   return *size;
 }
 
@@ -70,8 +73,8 @@ Result<std::string> NetworkOptions::read_topology_file() const {
   std::stringstream text;
   text << in.rdbuf();
   if (!in)
-    return Status(Code::invalid_argument, "cannot read topology file " + topology_file +
-                                              ": check its path and permissions");
+    return failure(Code::invalid_argument,
+                   "cannot read topology file {}: check its path and permissions", topology_file);
   return text.str();
 }
 
@@ -113,8 +116,9 @@ Status TraceFile::write() const {
   trace_->write(out);
   out.close();
   if (!out)
-    return Status(Code::invalid_argument, "cannot write --trace file " + path_ +
-                                              ": name a file in a writable folder with free space");
+    return failure(Code::invalid_argument,
+                   "cannot write --trace file {}: name a file in a writable folder with free space",
+                   path_);
   if (trace_->left_out() > 0) {
     fmt::print(stderr, "the trace is incomplete: {} spans are missing at its end\n",
                trace_->left_out());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "lab/options.hpp"
 #include "sim/network_options.hpp"
@@ -54,7 +55,9 @@ nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
 
 Status complete(SimDatapathOptions& options) {
   const auto buffer = parse_size(options.buffer);
-  if (!buffer) return Status(Code::invalid_argument, "--buffer: " + buffer.status().message());
+  if (!buffer)
+    return failure(Code::invalid_argument, "the value of --buffer is not valid: {}",
+                   buffer.status().message());
   const auto rate = lab::parse_rate(options.rate);
   if (!rate) return rate.status();
   options.spec.buffer_bytes = *buffer;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "sim/figures/figures.hpp"
 #include "sim/network_options.hpp"
@@ -73,8 +74,10 @@ Status run(const SimFiguresOptions& options) {
   out << write_page(about, sections);
   out.close();
   if (!out)
-    return Status(Code::invalid_argument, "cannot write --output file " + options.output +
-                                              ": name a file in a writable folder with free space");
+    return failure(
+        Code::invalid_argument,
+        "cannot write --output file {}: name a file in a writable folder with free space",
+        options.output);
   fmt::print("written: {}\n", options.output);
   return {};
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
 #include "size_text.hpp"
@@ -141,7 +142,9 @@ Result<std::vector<std::uint64_t>> read_sizes(const SimOffloadOptions& options) 
   std::vector<std::uint64_t> sizes;
   for (const std::string& text : options.sizes) {
     const auto size = parse_size(text);
-    if (!size) return Status(Code::invalid_argument, "--sizes: " + size.status().message());
+    if (!size)
+      return failure(Code::invalid_argument, "the value of --sizes is not valid: {}",
+                     size.status().message());
     sizes.push_back(*size);
   }
   if (sizes.empty())

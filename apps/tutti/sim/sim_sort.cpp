@@ -36,8 +36,8 @@ struct SimSortOptions {
 /// The results of one sort in four variants: blocking or overlapped, with task lists run by the
 /// hosts or by the network interfaces.
 struct Cell {
-  /// Reports of the four variants. The first index is the ListRunner, the second is 0 (blocking) or
-  /// 1 (overlapped).
+  /// Reports of the four variants. The first index is the ListRunner (hosts or network interfaces),
+  /// the second is 0 (blocking) or 1 (overlapped).
   std::array<std::array<SortReport, 2>, 2> reports;
 
   const SortReport& of(ListRunner runner, bool overlapped) const {

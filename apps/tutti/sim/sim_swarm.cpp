@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
 #include "sim/simulation/swarm.hpp"
@@ -74,10 +75,10 @@ Status swarm(const SimSwarmOptions& options) {
   std::uint64_t first = 0;
   std::uint64_t last = 0;
   if (!parse_range(options.seeds, first, last)) {
-    return Status(
+    return failure(
         Code::invalid_argument,
-        "--seeds " + options.seeds +
-            " is not a range of seeds: use a range such as 1..1000, or one seed such as 7");
+        "--seeds {} is not a range of seeds: use a range such as 1..1000, or one seed such as 7",
+        options.seeds);
   }
   SwarmProgress progress(last - first + 1);
   const auto begin = std::chrono::steady_clock::now();
@@ -119,8 +120,8 @@ Status swarm(const SimSwarmOptions& options) {
     std::ofstream(options.output) << scenario.to_string();
     fmt::print("or: tutti sim replay {}\n", options.output);
   }
-  return Status(Code::internal,
-                fmt::format("seed {} fails: see its error above", summary.failing_seed));
+  return failure(Code::internal, "the scenario of seed {} failed: see its error above",
+                 summary.failing_seed);
 }
 
 Status replay(const std::string& file) {
@@ -128,8 +129,8 @@ Status replay(const std::string& file) {
   std::stringstream text;
   text << in.rdbuf();
   if (!in)
-    return Status(Code::invalid_argument,
-                  "cannot read scenario file " + file + ": check its path and permissions");
+    return failure(Code::invalid_argument,
+                   "cannot read scenario file {}: check its path and permissions", file);
   const auto scenario = simulation::Scenario::parse(text.str());
   if (!scenario) return scenario.status();
   const simulation::ScenarioResult result = simulation::run_scenario(*scenario);

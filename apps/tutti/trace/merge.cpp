@@ -64,15 +64,15 @@ Result<std::vector<std::string>> files_of(const std::string& directory, const st
                    "cannot read the folder of traces {} ({}): check its path and permissions",
                    directory, error.message());
   if (jobs.empty())
-    return failure(Code::invalid_argument, "{} has no traces: run a job with TUTTI_TRACE={}",
+    return failure(Code::invalid_argument, "folder {} has no traces: run a job with TUTTI_TRACE={}",
                    directory, directory);
   std::vector<std::string> names;
   for (const auto& [name, files] : jobs) names.push_back(name);
   const auto found = job.empty() && jobs.size() == 1 ? jobs.begin() : jobs.find(job);
   if (found != jobs.end()) return found->second;
   return failure(Code::invalid_argument,
-                 "cannot choose a job in {}: name one of its jobs with --job: {}", directory,
-                 fmt::join(names, ", "));
+                 "--job must name one of the jobs that have traces in folder {}: use one of {}",
+                 directory, fmt::join(names, ", "));
 }
 
 class Merge {
@@ -85,8 +85,8 @@ class Merge {
     try {
       add(content);
     } catch (const json::exception& error) {
-      return failure(Code::invalid_argument, "{} is not a trace of Tutti ({}): remove it", path,
-                     error.what());
+      return failure(Code::invalid_argument, "file {} is not a trace of Tutti ({}): remove it",
+                     path, error.what());
     }
     return {};
   }
@@ -162,8 +162,8 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // A "collect" span begins when the first chunk arrives. The arrow therefore ends at the
-      // beginning of the span.
+      // A "collect" span begins when the first chunk arrives. The arrow from the sender therefore
+      // ends at the beginning of the span.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }

@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which an algorithm is tried: the values of a list up to the first one with
-/// which a rank reaches all others in one step. Larger values have the same effect as that one.
+/// The parameters to try with an algorithm, in ascending order. No value follows the first one with
+/// which a rank reaches all others in one step, because larger values have the same effect.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

@@ -90,7 +90,7 @@ class Tuner {
     if (measured->wrong_bytes > 0)
       return failure(
           Code::internal,
-          "{} of {} bytes by the algorithm {} gave {} wrong bytes: report this as a defect",
+          "{} of {} bytes by the algorithm '{}' gave {} wrong bytes: report this as a defect",
           to_string(operation), bytes,
           choice == nullptr ? "automatic" : collectives::to_string(*choice), measured->wrong_bytes);
     return Timed{static_cast<double>(measured->percentile_ns(50)) / 1e3, measured->algorithm};
@@ -185,7 +185,8 @@ Status check(const TuneOptions& options) {
   constexpr std::size_t kElement = element_bytes(DataType::float32);
   if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
     return failure(
-        Code::invalid_argument, "{} is not a whole number of elements: use a multiple of {} bytes",
+        Code::invalid_argument,
+        "option {} is not a whole number of float32 elements: use a multiple of {} bytes",
         options.range.min_bytes % kElement != 0 ? "--minbytes" : "--stepbytes", kElement);
   return options.range.check();
 }

@@ -38,43 +38,45 @@ def _filled(structure: type[Filled], **values: Any) -> Filled:
 class CommunicatorOptions:
     """The options of a communicator; None selects the default, which docs/operating.md describes.
 
-    The mark (all) means that the option must be equal on all ranks.
+    If an option marked (equal on all ranks) has different values, the creation fails and names the option.
     """
 
     #: Name or IP address of the network interface. If None, TUTTI_INTERFACE is used; if that is not set either,
     #: the library chooses the interface.
     interface: str | None = None
-    #: (all) Whether IPv6 is used instead of IPv4.
+    #: (equal on all ranks) Whether IPv6 is used instead of IPv4.
     ipv6: bool = False
-    #: (all) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". If None,
-    #: TUTTI_DEVICE is used; the default is "auto".
+    #: (equal on all ranks) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". If
+    #: None, TUTTI_DEVICE is used; the default is "auto".
     device: str | None = None
-    #: (all) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one message of several datagrams
-    #: ("uc"); with "none" it multicasts nothing. If None, TUTTI_MULTICAST is used; the default is "ud".
+    #: (equal on all ranks) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one message of several
+    #: datagrams ("uc"); with "none" it multicasts nothing. If None, TUTTI_MULTICAST is used; the default is "ud".
     multicast: str | None = None
-    #: (all) Whether creation fails if the network does not pass multicast between all ranks. If False, creation
-    #: succeeds on such a network, and the collectives use connections only. TUTTI_REQUIRE_MULTICAST=1 has the same
-    #: effect as True.
+    #: (equal on all ranks) Whether creation fails if the network does not pass multicast between all ranks. If False,
+    #: creation succeeds on such a network, and the collectives use connections only. TUTTI_REQUIRE_MULTICAST=1 has the
+    #: same effect as True.
     require_multicast: bool = False
-    #: (all) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most `multicast_hops` - 1
-    #: routers. If None, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the subnet.
+    #: (equal on all ranks) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most
+    #: `multicast_hops` - 1 routers. If None, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast
+    #: inside the subnet.
     multicast_hops: int | None = None
-    #: (all) Number of multicast subgroups that share each block.
+    #: (equal on all ranks) Number of multicast subgroups that share each block.
     subgroups: int | None = None
-    #: (all) Number of ranks that multicast at the same time in an Allgather. If None, the library learns it from
-    #: measurements.
+    #: (equal on all ranks) Number of ranks that multicast at the same time in an Allgather. If None, the library learns
+    #: it from measurements.
     chains: int | None = None
-    #: (all) Payload of a multicast chunk, in bytes.
+    #: (equal on all ranks) Payload of a multicast chunk, in bytes.
     chunk_bytes: int | None = None
     #: Payload of one datagram of a "uc" message, in bytes.
     segment_bytes: int | None = None
-    #: (all) Credit window in bytes: the most that all senders together may have outstanding.
+    #: (equal on all ranks) Credit window in bytes: the most that all senders together may have outstanding.
     window_bytes: int | None = None
-    #: (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this off.
+    #: (equal on all ranks) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns
+    #: this off.
     retain_bytes: int | None = None
-    #: (all) Whether every datagram carries a keyed tag; if False, it carries a CRC-32C instead.
+    #: (equal on all ranks) Whether every datagram carries a keyed tag; if False, it carries a CRC-32C instead.
     authenticate: bool = True
-    #: (all) Whether a ready barrier begins every collective.
+    #: (equal on all ranks) Whether a ready barrier begins every collective.
     always_barrier: bool = False
     #: Peer timeout in seconds: a watched peer that gives no answer for this long, counted from the first ping
     #: without an answer, is declared lost.
@@ -89,8 +91,8 @@ class CommunicatorOptions:
     aggregators: Sequence[str] = ()
     #: Whether creation goes on without aggregators if one of them cannot be used; if False, creation fails.
     aggregator_fallback: bool = False
-    #: (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N leaders per
-    #: host), "groups" or "flat". If None, TUTTI_HIERARCHY is used; the default is "leaders".
+    #: (equal on all ranks) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N
+    #: leaders per host), "groups" or "flat". If None, TUTTI_HIERARCHY is used; the default is "leaders".
     hierarchy: str | None = None
     #: The job key: 32 random bytes that only the ranks of the job have. Creation fails unless all ranks have the
     #: same key, or none has one. If None, the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is

@@ -63,31 +63,31 @@ TUTTI_C_EXPORT void tutti_free_text(char* text);
 /* A fixed set of ranks that run collectives together. */
 typedef struct tutti_comm tutti_comm_t;
 
-/* The options of a communicator; 0 or NULL in a field selects its default. The mark (all) means
- * that the field must be equal on all ranks. Texts are read only while the communicator is
- * created. */
+/* The options of a communicator; 0 or NULL in a field selects its default. If a field marked (equal
+ * on all ranks) has different values, the creation fails with an error that names the field. Texts
+ * are read only while the communicator is created. */
 typedef struct tutti_comm_options {
   size_t size; /* sizeof(tutti_comm_options_t) */
   /* Name or IP address of the network interface. If NULL, TUTTI_INTERFACE is used; if that is not
    * set either, the library chooses the interface. */
   const char* interface_name;
-  /* (all) Not 0: IPv6 instead of IPv4. */
+  /* (equal on all ranks) Not 0: IPv6 instead of IPv4. */
   uint32_t ipv6;
-  /* (all) Number of multicast subgroups that share each block. Default: 1. */
+  /* (equal on all ranks) Number of multicast subgroups that share each block. Default: 1. */
   uint32_t subgroups;
-  /* (all) Number of ranks that multicast at the same time in an Allgather. If 0, the library learns
-   * it from measurements. */
+  /* (equal on all ranks) Number of ranks that multicast at the same time in an Allgather. If 0,
+   * the library learns it from measurements. */
   uint32_t chains;
-  /* (all) Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU
-   * allows, or with "uc" as long as a message may be. */
+  /* (equal on all ranks) Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the
+   * smallest MTU allows, or with "uc" as long as a message may be. */
   uint32_t chunk_bytes;
-  /* (all) Credit window in bytes: the most that all senders together may have outstanding, which
-   * means sent but not yet known to be consumed by every receiver. If 0, the window is as large as
-   * the smallest receive buffer. */
+  /* (equal on all ranks) Credit window in bytes: the most that all senders together may have
+   * outstanding, which means sent but not yet known to be consumed by every receiver. If 0, the
+   * window is as large as the smallest receive buffer. */
   uint64_t window_bytes;
-  /* (all) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
+  /* (equal on all ranks) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
   uint32_t no_authentication;
-  /* (all) Not 0: a ready barrier begins every collective. */
+  /* (equal on all ranks) Not 0: a ready barrier begins every collective. */
   uint32_t always_barrier;
   /* A watched peer that gives no answer for this long, counted from the first ping without an
    * answer, is declared lost. Default: 3 s. */
@@ -106,34 +106,35 @@ typedef struct tutti_comm_options {
    * TUTTI_AGGREGATORS is used; if that is not set either, no aggregators are used. The list of rank
    * 0 applies to all ranks, and creation fails if only some ranks give a list. */
   const char* aggregators;
-  /* (all) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto".
-   * "auto" selects "host" if all ranks share a host and no option or variable asks for the network,
-   * and "ip" otherwise. If NULL, TUTTI_DEVICE is used; the default is "auto". */
+  /* (equal on all ranks) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one
+   * host) or "auto". "auto" selects "host" if all ranks share a host and no option or variable
+   * asks for the network, and "ip" otherwise. If NULL, TUTTI_DEVICE is used; the default is
+   * "auto". */
   const char* device_name;
-  /* (all) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one message of
-   * several datagrams ("uc"); with "none" it multicasts nothing. If NULL, TUTTI_MULTICAST is used;
-   * the default is "ud". */
+  /* (equal on all ranks) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one
+   * message of several datagrams ("uc"); with "none" it multicasts nothing. If NULL,
+   * TUTTI_MULTICAST is used; the default is "ud". */
   const char* multicast;
   /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
   uint64_t segment_bytes;
-  /* (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent. The root
-   * retains a copy for retransmission until every rank has acknowledged the data, and closing the
-   * communicator waits for these ACKs. Default: 256 KiB; 1 turns this off. Only the device "ip"
-   * uses this field, which C++ calls retain_bytes. */
+  /* (equal on all ranks) Size in bytes up to which a Broadcast is done at its root as soon as it
+   * is sent. The root retains a copy for retransmission until every rank has acknowledged the
+   * data, and closing the communicator waits for these ACKs. Default: 256 KiB; 1 turns this off.
+   * Only the device "ip" uses this field, which C++ calls retain_bytes. */
   uint64_t keep_bytes;
-  /* (all) Hierarchy of a job with several ranks on each of several hosts; used with the device
-   * "auto" only. With "leaders" one rank of each host communicates with other hosts; with
-   * "leaders=N", N ranks of each host do. With "groups" every rank exchanges long Allgather blocks
-   * with the ranks of equal local rank. "flat" turns the hierarchy off. If NULL, TUTTI_HIERARCHY is
-   * used; the default is "leaders". */
+  /* (equal on all ranks) Hierarchy of a job with several ranks on each of several hosts; used with
+   * the device "auto" only. With "leaders" one rank of each host communicates with other hosts;
+   * with "leaders=N", N ranks of each host do. With "groups" every rank exchanges long Allgather
+   * blocks with the ranks of equal local rank. "flat" turns the hierarchy off. If NULL,
+   * TUTTI_HIERARCHY is used; the default is "leaders". */
   const char* hierarchy;
-  /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. 0:
-   * creation succeeds on such a network, and the collectives use connections only.
+  /* (equal on all ranks) Not 0: creation fails if the network does not pass multicast between all
+   * ranks. 0: creation succeeds on such a network, and the collectives use connections only.
    * TUTTI_REQUIRE_MULTICAST=1 has the same effect as a value that is not 0. */
   uint32_t require_multicast;
-  /* (all) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most
-   * `multicast_hops` - 1 routers. Above 1, IPv6 groups have site-local instead of link-local scope.
-   * If 0, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the
+  /* (equal on all ranks) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at
+   * most `multicast_hops` - 1 routers. Above 1, IPv6 groups have site-local instead of link-local
+   * scope. If 0, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the
    * subnet. */
   uint32_t multicast_hops;
   /* The job key: 32 random bytes that only the ranks of the job have. Creation fails unless all

@@ -41,12 +41,12 @@ class FabricCore {
   std::size_t memory_bytes() const;
 
  private:
-  /// A packet or train in flight, shared by all copies of a multicast.
+  /// A packet in flight, or a train of packets. All copies of a multicast share it.
   struct Flight {
     Packet packet;
     std::uint32_t references = 0;
   };
-  /// A sum of an in-network reduction for which a switch still waits for contributions.
+  /// The incomplete sum of an in-network reduction at one switch.
   struct OpenSum {
     std::uint32_t missing = 0;  ///< number of contributions that are still missing
     Picoseconds ready{};
@@ -61,8 +61,8 @@ class FabricCore {
   struct SumNameHash {
     std::size_t operator()(const SumName& name) const { return mix(name.cookie ^ mix(name.place)); }
   };
-  /// The packets that one fabric_leaf_arrival event delivers, and the hosts of a leaf slice that
-  /// receive them.
+  /// The packets that one `fabric_leaf_arrival` event delivers, and their receivers: the `hosts` of
+  /// the leaf slice `slice`.
   struct LeafRun {
     TrainPart part;
     std::uint32_t slice = 0;

@@ -76,8 +76,8 @@ void FabricCore::arrive(const Event& event) {
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
-    // Forwards only the first packet of the train. The other packets are a train of their own,
-    // whose event comes when its first packet arrives.
+    // Forwards only the first packet of the train. The other packets become a train of their own,
+    // which has its event when its own first packet arrives.
     TrainPart rest = part;
     ++rest.first;
     --rest.count;

@@ -1,13 +1,13 @@
 // Handles the host ports of a leaf together, because under multicast all of them send the same
 // packets at the same time.
 //
-// Ports with equal state store this state only once, in their leaf slice, and one event delivers a
-// packet to all their hosts. A port that sends other traffic stops sharing the state. It shares the
-// state again from the first multicast packet that starts on this port at the same instant as on
-// the sharing ports.
+// Ports of one leaf slice (port_table.hpp) share one stored state while their states are equal, and
+// one event delivers a packet to the hosts of all these ports. A port stops sharing when it sends
+// other traffic. It shares again when a multicast packet would start at the same instant on this
+// port and on the ports that share.
 //
-// The results are exact, with one exception: `rx` of ports that share their state counts a packet
-// before it has crossed the last link.
+// The results are exact, with one exception: a port that shares its state counts a packet in `rx`
+// already when the packet starts on the link.
 #include <algorithm>
 #include <bit>
 

@@ -1,8 +1,8 @@
 // In-network reductions: contributions travel along the links of a multicast tree to the
-// destination host, in the reverse direction of a multicast from this host. Each switch has one sum
-// per reduction. When its last missing contribution has arrived, the switch sends the sum on.
+// destination host, in the direction opposite to a multicast from this host. Each switch has one
+// sum per reduction, and sends the sum on when the last contribution has arrived.
 //
-// Link traffic and its times are exact; the additions do not delay the forwarding.
+// The packets on each link and their times are exact. The additions take no time.
 #include <algorithm>
 
 #include "sim/fabric/core/fabric_core.hpp"

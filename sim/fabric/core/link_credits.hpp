@@ -76,11 +76,11 @@ class LinkCredits {
   /// Whether a waiting copy is still at the port of its sending host. If so, it occupies no buffer
   /// of a switch.
   bool injected(const CreditWaiter& waiter) { return holds_[waiter.hold].in == kNoLink; }
-  /// Must be called when a copy that has waited leaves, at `when`. The last copy of a packet frees
-  /// the room that the packet occupies in its switch.
+  /// Must be called when a copy leaves, at `when`, after a wait for credits. The last copy of a
+  /// packet frees the buffer space of the packet in its switch.
   void copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes);
-  /// Computes when the room that a packet occupies in its switch becomes free. Must be called when
-  /// each copy of the packet has either left or begun to wait for credits.
+  /// Computes when the buffer space of a packet in its switch becomes free. Must be called once
+  /// every copy of the packet has either left or begun to wait for credits.
   void finish_input(const Incoming& in, const TrainPart& part, std::uint32_t wire_bytes);
 
   std::size_t bytes() const;

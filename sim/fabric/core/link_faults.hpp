@@ -40,7 +40,7 @@ class LinkFaults {
   const std::uint64_t seed_;
   bool any_loss_ = false;
   std::array<double, kLinkClasses> class_loss_{};
-  std::vector<Threshold> thresholds_;  ///< last computed threshold for each LinkSpec and LinkClass
+  std::vector<Threshold> thresholds_;  ///< cached threshold of each LinkSpec and LinkClass
   std::unordered_set<std::uint64_t> toggled_;
   std::unordered_set<std::uint32_t> down_;
 };

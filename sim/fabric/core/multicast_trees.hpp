@@ -21,8 +21,9 @@ struct MulticastTree {
   std::vector<std::uint32_t> first_links;
   std::vector<LinkId> links;
   std::vector<std::uint64_t> hosts;
-  /// For each leaf switch, the links of the tree that lead towards it, one per switch. An entry is
-  /// computed when the first reduction has its destination on this leaf switch.
+  /// `towards[leaf][at]` is the link of the tree that leads from switch `at` towards leaf switch
+  /// `leaf`. The links towards a leaf are computed for the first reduction whose destination is on
+  /// this leaf.
   std::vector<std::vector<LinkId>> towards;
 
   /// The links of a switch to other switches of the tree. The span stays valid when further groups
@@ -48,9 +49,9 @@ class MulticastTrees {
   /// For each switch of a group's tree, the link of the tree that leads towards the leaf of
   /// `destination`. It is kNoLink for this leaf and for switches outside the tree.
   const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
-  /// The number of contributions that a switch adds up for one packet. Each neighbour in the tree
-  /// except that towards the destination sends one contribution, and each member host of the switch
-  /// except the destination sends one.
+  /// The number of contributions that a switch adds up for one packet: one from each neighbour in
+  /// the tree except the next switch towards the destination, and one from each member host of the
+  /// switch except the destination.
   std::uint32_t contributions_at(SwitchId at, const Packet& packet,
                                  LinkId towards_destination) const;
 

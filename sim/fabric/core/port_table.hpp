@@ -22,8 +22,8 @@ struct alignas(64) FabricPort {
 };
 static_assert(sizeof(FabricPort) == 64);
 
-/// Up to 64 hosts of a leaf. The ports of the hosts in `followers` share the times in `common`. The
-/// count of such a port is its own count plus the count in `common`.
+/// Up to 64 hosts of a leaf. The ports of the hosts in `followers` share the times in `common`.
+/// Each of these ports adds the counts in `common` to its own counts.
 struct LeafSlice {
   std::uint32_t first_host = 0;
   std::uint64_t followers = 0;
@@ -67,9 +67,9 @@ class PortTable {
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
   /// Decides which ports of a slice share their state for a packet to `hosts` that may start at
-  /// `ready`. Followers outside `hosts` leave; if none remains, the first of `hosts` becomes a
-  /// follower. Every other host of `hosts` joins if the packet would start on its port at the same
-  /// instant as on the ports of the followers.
+  /// `ready`. First the ports of hosts outside `hosts` stop sharing; if no sharing port remains,
+  /// the port of the first host in `hosts` starts to share. Then every other port of `hosts` joins
+  /// if the packet would start on it at the same instant as on the sharing ports.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;

@@ -10,7 +10,7 @@ namespace tutti::sim {
 
 /// Consecutive packets of a train that one event handles together.
 struct TrainPart {
-  std::uint32_t flight = 0;  ///< index of the packet or train in the list of those in flight
+  std::uint32_t flight = 0;  ///< index in the list of packets and trains in flight
   std::uint16_t first = 0;
   std::uint16_t count = 1;
 

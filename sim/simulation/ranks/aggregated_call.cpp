@@ -20,7 +20,7 @@ InNetworkKind kind_of(CollectiveKind kind) {
 }
 
 /// Describes a reduction to the engine as a sum of 64-bit words. A Reduce-Scatter folds in ring
-/// order, as in jobs, although the order does not change a sum of integers.
+/// order, as in a real job, although the order does not change a sum of integers.
 engine::InNetworkCall call_of(const CollectiveSpec& what, std::uint32_t ranks) {
   engine::InNetworkCall call{.kind = kind_of(what.kind),
                              .type = reduction::ElementType::uint64,

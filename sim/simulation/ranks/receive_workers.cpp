@@ -9,8 +9,8 @@ namespace tutti::simulation {
 
 namespace {
 
-// Least jitter of a worker. The random extra time of a poll ranges from 0 to this time, or to the
-// jitter of the host model if that is longer.
+// Lower bound of the jitter of a worker. The random extra time of a poll is at most this time or,
+// if that is longer, the jitter of the host model.
 constexpr Nanoseconds kMinJitter{2'000};
 
 }  // namespace

@@ -29,7 +29,7 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
     if (copied && read.done < request.local.size()) return;
     const Status posted = copied ? Status() : channels_.post(now, request);
     const bool queue_full = posted.code() == Code::resource_exhausted;
-    if (queue_full) reads_.push_back(read);  // a later poll tries this READ again, after the others
+    if (queue_full) reads_.push_back(read);  // a later poll retries this READ, after all others
     if (!queue_full && (copied || !posted)) end(request, posted.code(), sink);
     reads_.pop_front();
     if (queue_full) return;

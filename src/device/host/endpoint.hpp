@@ -43,8 +43,8 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  // Has no effect, because this rank is woken in any case. A reader that makes room in a chunk ring
-  // wakes it; a peer that has read frames from a full frame ring sends ACKs, which wake it.
+  // Has no effect, because this rank is woken in any case: by the reader that makes room in a chunk
+  // ring, or by the ACKs of the peer that has read frames from a full frame ring.
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override;
 

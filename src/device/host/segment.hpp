@@ -54,8 +54,8 @@ struct SegmentHead {
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< descriptor of the memory file, as `process` numbers it
-  std::int32_t bell = -1;    ///< descriptor of the bell's write end, as `process` numbers it
+  std::int32_t memory = -1;  ///< the owner's descriptor of the memory file
+  std::int32_t bell = -1;    ///< the owner's descriptor of the bell's write end
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);

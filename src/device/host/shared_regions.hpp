@@ -24,7 +24,7 @@ struct SharedRegion {
 class SharedRegions {
  public:
   /// Number of entries. The key of a region determines its entry. If another region uses this
-  /// entry, the region is not published, and peers READ it by frames.
+  /// entry, the region is not published, and peers READ the region by frames.
   static constexpr std::uint32_t kRegions = 256;
 
   SharedRegions() = default;

@@ -23,7 +23,7 @@ class EgressGate {
   EgressGate(std::shared_ptr<EgressPriority> egress, bool multicast)
       : egress_(egress), claim_(std::move(egress)), multicast_(multicast) {}
 
-  /// Sets the socket and the traffic class of each priority.
+  /// Sets the socket of this gate, and the traffic class that the socket uses for each priority.
   Status open(int fd, int family, const TrafficClasses& classes) {
     fd_ = fd;
     return class_.open(fd, family, classes);

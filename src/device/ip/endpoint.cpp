@@ -27,7 +27,7 @@ constexpr double kPayloadShare = 0.4;
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
 /// Size of the longest SEND: 64 KiB of data and the header of the engine. A longer message takes
-/// two more one-way times, because the receiver READs it.
+/// one more round trip, because the receiver READs it.
 constexpr std::uint32_t kLongestSendBytes = 64 * 1024 + 64;
 
 SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,

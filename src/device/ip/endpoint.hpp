@@ -79,7 +79,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::size_t take(std::span<Completion> completions);
   void shape_chunks();
 
-  /// A frame in `sender_`.
+  /// A frame that is in the batch of `sender_` and has not been sent by unicast yet.
   struct BatchedFrame {
     rc::OutgoingFrame frame;
     bool multicast_too = false;

@@ -39,7 +39,7 @@ class Request {
   struct Content {
     nlmsghdr header{};
     Body body{};
-    /// Room for two IPv6 addresses and an interface index.
+    /// The largest request has two IPv6 addresses and an interface index as attributes.
     std::array<std::byte, 2 * RTA_SPACE(16) + RTA_SPACE(4)> attributes{};
   };
   static_assert(offsetof(Content, attributes) == kFixedBytes);

@@ -19,8 +19,8 @@ namespace tutti::device::ip {
 /// An IPv4 or IPv6 address with port.
 class SocketAddress {
  public:
-  /// Size in bytes of the memory to which `get` points; system calls that write an address take it
-  /// as the length of their buffer.
+  /// Size in bytes of the memory to which `get` points. Pass this size as the buffer length to
+  /// system calls that write an address.
   static constexpr socklen_t kMaxBytes = sizeof(sockaddr_storage);
 
   SocketAddress() = default;

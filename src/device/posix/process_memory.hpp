@@ -9,7 +9,7 @@
 
 namespace tutti::device {
 
-/// A range of the address space of another process, and the memory that gets its bytes.
+/// A copy from the memory of another process: the address `from` there, and the destination here.
 struct RemoteCopy {
   std::uint64_t from = 0;
   std::span<std::byte> to{};

@@ -108,7 +108,7 @@ bool ChannelSet::may_ask_another(Instant now) const {
   return asked < static_cast<std::ptrdiff_t>(work_limit());
 }
 
-/// Reopens the connections to watched peers that need a ping, and closes idle connections.
+/// Reopens a closed connection if a ping to its watched peer is due, and closes idle connections.
 void ChannelSet::serve_closed(Instant now) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
@@ -270,7 +270,7 @@ void ChannelSet::on_probe(Instant now, const Completion& probe, CompletionSink& 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {
   if (index(request.peer) >= peers_.size() || request.peer == me_) {
     return failure(Code::invalid_argument,
-                   "rank {} is not a peer of rank {}: use another one of the {} ranks",
+                   "rank {1} cannot post work for rank {0}: name a different rank, below {2}",
                    index(request.peer), index(me_), peers_.size());
   }
   prioritised_ |= request.priority != Priority::normal;
@@ -301,8 +301,8 @@ RcChannel* ChannelSet::channel_for_work(Instant now, Rank rank) {
 
 void ChannelSet::abandon() {
   // The connection limit ends now, because this rank has to notify all other ranks of the failure.
-  // A peer that has already left acknowledges no notice, so its connection stays open; under the
-  // limit it would keep another peer from being notified.
+  // A connection to a peer that has already left never gets its ACK and stays open; under the limit
+  // it could keep this rank from notifying another peer.
   limits_.most = 0;
   for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
 }

@@ -16,7 +16,8 @@
 
 namespace tutti::device::rc {
 
-/// Moves the frames of an endpoint's connections; each device has its own implementation.
+/// Sends and receives the frames of an endpoint's connections; each device has its own
+/// implementation.
 class FrameSocket {
  public:
   virtual ~FrameSocket() = default;
@@ -46,7 +47,7 @@ class ChannelSet {
   /// Checks `config` and uses it for the channels that are created from now on.
   Status configure(const RcConfig& config);
   const RcConfig& config() const { return config_; }
-  /// Limits frames to `bytes`, which must be equal at all ranks.
+  /// Limits the size of frames to `bytes` bytes, which must be equal at all ranks.
   void limit_frames(std::uint32_t bytes);
   /// Sets the incarnation that frames of this peer must carry; must be called before the peer's
   /// channel is used.
@@ -54,8 +55,9 @@ class ChannelSet {
     peers_[index(peer)].incarnation = incarnation;
   }
 
-  /// Limits the connections; must be called before the first connection is made. A closed
-  /// connection continues from stored sequence numbers when it is next used, without a handshake.
+  /// Limits the number of connections and their idle time; must be called before the first
+  /// connection is made. A closed connection continues from stored sequence numbers when it is next
+  /// used, without a handshake.
   void limit_connections(const ConnectionLimits& limits) { limits_ = limits; }
   /// Returns the channel to a peer and makes it if necessary, even beyond the connection limit.
   RcChannel& operator[](Rank peer);
@@ -103,8 +105,8 @@ class ChannelSet {
   void add_to(EndpointCounters& counters) const;
 
  private:
-  /// One poll receives at most this many times, so that a flood of datagrams cannot keep the caller
-  /// busy.
+  /// One poll calls FrameSocket::receive at most this many times, so that a flood of datagrams
+  /// cannot keep the caller busy.
   static constexpr int kMaxReceives = 8;
 
   void on_timers(Instant now, CompletionSink& sink);
@@ -113,8 +115,8 @@ class ChannelSet {
   /// packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
-  /// The point in a poll at which frames are sent. An allowance of the gate may be used once per
-  /// poll, so connections with an allowance send only after the receives.
+  /// The point in a poll at which frames are sent. A connection that the gate limits sends only
+  /// after the receives, because its Allowance may be used only once per poll.
   enum class Turn { before_receives, after_receives };
   void transmit(Instant now, FrameSocket& socket, Turn turn);
   bool transmit(Instant now, FrameSocket& socket, Turn turn, Priority priority);

@@ -1,6 +1,6 @@
 // Encodes and checks the datagrams that carry the frames of one endpoint's connections. The wire
-// header of a datagram has a counter of the datagrams to its peer, and a tag over header and frame.
-// All devices that send frames in datagrams use this format.
+// header of a datagram has a counter, which grows by one with each datagram to the same peer, and a
+// tag over header and frame. All devices that send frames in datagrams use this format.
 #pragma once
 
 #include <cstddef>

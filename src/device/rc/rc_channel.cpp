@@ -231,7 +231,7 @@ void RcChannel::take_back(const OutgoingFrame& frame) {
   } else if (send_.take_back(frame.sequence)) {
     counters_.frames_resent -= send_.resent(frame.sequence) ? 1 : 0;
   } else {
-    return;  // frame already taken back
+    return;  // the frame was taken back earlier
   }
   --counters_.frames_sent;
   counters_.bytes_sent -= frame.payload.size();
@@ -297,9 +297,9 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // A frame of given-up work is sent empty. It states how many later frames are given up, too: the
-  // peer may have received those already and must ignore them, because no message may be delivered
-  // after a missing one.
+  // A frame of given-up work is sent empty. It states how many of the frames after it are given up,
+  // too: the peer may have received those already and must ignore them, because no message may be
+  // delivered after a missing one.
   const bool given_up = out.kind == RcKind::empty && record.kind != RcKind::empty;
   if (given_up && given_up_end_ && circular_before(sequence, *given_up_end_))
     out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);

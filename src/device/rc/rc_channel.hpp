@@ -41,8 +41,8 @@
 
 namespace tutti::device::rc {
 
-/// Limits the new frames that a connection may send: `more_bytes` bytes in all, or more until
-/// `least_frames` frames are in flight.
+/// How many new frames a connection may send: frames of `more_bytes` bytes in all. The connection
+/// may exceed this limit while fewer than `least_frames` frames are in flight.
 struct Allowance {
   std::uint32_t least_frames = 4;
   std::uint64_t more_bytes = 0;
@@ -106,9 +106,9 @@ class RcChannel {
   /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// States that the peer needs nothing more and may be gone. The channel then waits for the peer
-  /// only for a WRITE, READ or atomic whose completion the poster may await. After a few unanswered
-  /// retransmissions it fails and completes all work with Code::aborted.
+  /// States that the peer needs nothing more and may be gone. From then on, only a WRITE, READ or
+  /// atomic whose completion the poster may await makes the channel wait for the peer. After a few
+  /// unanswered retransmissions the channel fails and completes all work with Code::aborted.
   void release() {
     released_ = true;
     send_.forget_timeouts();
@@ -119,10 +119,10 @@ class RcChannel {
   /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
   /// not poll.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
-  /// Limits the frames that are cut from now on to `bytes` bytes; never raises an earlier limit.
+  /// From now on, work is cut into frames of at most `bytes` bytes. Never raises an earlier limit.
   void limit_frames(std::uint32_t bytes);
-  /// Makes the channel send a frame of full length soon. If the path loses long frames, the loss of
-  /// this frame reveals it, even while no work needs long frames.
+  /// Makes the channel send a frame of full length soon. Its loss reveals a path that loses long
+  /// frames, even while no work needs long frames.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`.

@@ -8,8 +8,8 @@
 
 namespace tutti::device::rc {
 
-/// At most this many READs and atomics may have been sent without an answer yet; further ones stay
-/// in the work queue.
+/// At most this many READs and atomics of a connection may be unanswered; further ones wait in the
+/// work queue.
 inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
@@ -35,9 +35,9 @@ struct RcConfig {
   /// Upper limit of all retransmission timeouts. A peer whose link comes back is tried again within
   /// this time.
   Nanoseconds rto_max{50'000'000};
-  /// Delay of an ACK that was not requested: longer than the time in which 1 Gbit/s carries two
-  /// packets of 64 KiB. A sender that waits for an ACK requests it. A requested ACK is sent at
-  /// once, but the ACK of a message may wait for the reply (`reply_wait`).
+  /// Delay of an ACK that was not requested: longer than the time in which a link of 1 Gbit/s
+  /// carries two packets of 64 KiB. A sender that waits for an ACK requests it. A requested ACK is
+  /// sent at once, but the ACK of a message may wait for the reply (`reply_wait`).
   Nanoseconds ack_delay{1'200'000};
   /// Time for which the ACK of a message waits for the reply, if the last messages had replies
   /// within this time; 0: the ACK is sent at once.
@@ -92,8 +92,8 @@ struct RcCounters {
   std::uint64_t connections_made = 0;
   std::uint64_t connections_closed = 0;      ///< connections closed because of ConnectionLimits
   std::uint64_t connections_high_water = 0;  ///< largest number of connections held at once so far
-  /// Received frames dropped because their peer had no connection and none could be closed to make
-  /// room.
+  /// Received frames dropped because there was no connection to their sender, and no other
+  /// connection could be closed to make room for one.
   std::uint64_t frames_without_connection = 0;
 };
 

@@ -25,8 +25,8 @@ namespace tutti::device::rc {
 
 class FrameReceiver {
  public:
-  /// The referenced objects must outlive the receiver. `works` handles the peer's answers, and
-  /// `responses` handles the peer's READs and atomics.
+  /// The objects passed by reference must outlive the receiver. `works` handles the peer's
+  /// answers, and `responses` handles the peer's READs and atomics.
   FrameReceiver(Rank peer, const RcConfig& config, std::uint32_t next_expected,
                 const MemoryTable& memory, RcCounters& counters, WorkQueue& works,
                 ResponseQueue& responses)
@@ -115,8 +115,8 @@ class FrameReceiver {
   // bytes are stored.
   std::uint32_t message_arrived_ = 0;
   std::uint32_t message_bytes_ = 0;
-  std::optional<MessagePlace> message_place_;  ///< destination; empty: `match` gave none
-  std::vector<std::byte> message_;             ///< received bytes if `match` gave none
+  std::optional<MessagePlace> message_place_;  ///< destination that `match` chose, if any
+  std::vector<std::byte> message_;             ///< bytes received, if no destination was chosen
   /// The WRITE whose frame was executed last, and how many bytes of this WRITE are still missing.
   std::uint32_t open_write_ = 0;
   std::uint64_t open_write_bytes_ = 0;

@@ -27,7 +27,7 @@ class PeerTimeout {
     asked_at_ = kNever;
     ping_wanted_ = false;
   }
-  /// Records that a frame was sent that the peer must acknowledge.
+  /// Records that this side sent a frame that the peer must acknowledge.
   void on_asked(Instant now) {
     asked_at_ = std::min(asked_at_, now);
     ping_wanted_ = false;

@@ -17,7 +17,7 @@ class ResponseQueue {
   ResponseQueue(std::uint32_t max_frame_bytes, const MemoryTable& memory, RcCounters& counters)
       : max_frame_bytes_(max_frame_bytes), memory_(memory), counters_(counters) {}
 
-  /// Sets the largest length in bytes of the frames that are cut from now on.
+  /// From now on, answers are cut into frames of at most `bytes` bytes.
   void limit_frames(std::uint32_t bytes) { max_frame_bytes_ = bytes; }
 
   /// Queues the answers to a read_request.
@@ -31,8 +31,8 @@ class ResponseQueue {
   /// True if no answer waits to be cut into frames.
   bool empty() const { return first_ == end_; }
 
-  /// Describes in `record` the next frame of the oldest answer. If `undelivered` is true, long
-  /// frames do not reach the peer, so READs are refused.
+  /// Cuts the next frame from the oldest answer and describes the frame in `record`. If
+  /// `undelivered` is true, long frames do not reach the peer, so READs are refused.
   void cut(bool undelivered, FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.

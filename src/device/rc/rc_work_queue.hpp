@@ -58,8 +58,8 @@ class WorkQueue {
     if (next_ == end_) return false;
     return !is_answered(work(next_).request.opcode) || open_reads_ < kMaxOpenReads;
   }
-  /// Writes to `record` the next frame of the oldest work that is not completely cut. Requires
-  /// may_cut().
+  /// Cuts the next frame from the oldest work that is not completely cut into frames, and describes
+  /// it in `record`. Requires may_cut().
   void cut(FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.
@@ -135,8 +135,9 @@ class WorkQueue {
   std::uint32_t end_;
   std::uint32_t open_reads_ = 0;  ///< number of READs and atomics sent but not answered
   std::uint32_t awaited_ = 0;
-  std::uint32_t stores_ = 0;              ///< number of WRITEs and atomics not completed
-  std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of requests not completely cut
+  std::uint32_t stores_ = 0;  ///< number of WRITEs and atomics not completed
+  /// By priority: number of requests that are not completely cut into frames.
+  std::array<std::uint32_t, 3> uncut_{};
   BufferPool inline_buffers_;
 };
 

@@ -246,8 +246,8 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 
 void InNetworkLeave::start(Instant now, bool) {
   const Rank aggregator = rank_of(context().size() - 1);
-  // Every leaving rank watches the aggregator itself, because the other ranks may have received the
-  // aggregator's answer and left. No other rank can then report that the aggregator has died.
+  // Each leaving rank itself watches the aggregator. The other ranks may already have received the
+  // aggregator's answer and left, so they could not report that the aggregator has died.
   context().peers().watch(aggregator);
   protocol::Outbox outbox;
   outbox.send(aggregator, MessageKind::leave, epoch());

@@ -42,8 +42,9 @@ class ContributeOperation final : public Operation {
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// True: the aggregator reduces and multicasts nothing before every rank has begun this call, and
-  /// a rank begins a call only after it has finished all earlier operations.
+  /// Returns true, because the aggregator sends no result of this call or a later one before every
+  /// rank has begun this call. A rank begins a call only after it has finished all earlier
+  /// operations.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
@@ -86,7 +87,7 @@ class ContributeOperation final : public Operation {
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  /// Total number of segments that the credits received so far allow this rank to write.
+  /// By the credits received so far, this rank may write this many segments in all.
   std::uint32_t granted_ = 0;
   std::uint32_t next_ = 0;      ///< index of the first segment that this rank has not written yet
   std::uint32_t last_ = 0;      ///< index of the last segment that this rank sends

@@ -130,7 +130,7 @@ class ReduceOperation final : public Operation {
   std::vector<std::byte> factors_;
   std::vector<const std::byte*> operands_;
   std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a reduction
-  /// Total number of segments that the credits sent so far allow each rank to write.
+  /// By the credits sent so far, each rank may write this many segments in all.
   std::uint32_t granted_ = 0;
   std::uint32_t reduced_ = 0;
   std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged

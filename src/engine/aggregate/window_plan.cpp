@@ -63,7 +63,7 @@ Status check(const WindowConfig& terms) {
 Status check(const InNetworkCall& call, std::uint32_t ranks) {
   if (!reduction::is_supported(call.operation, call.type)) {
     return failure(Code::unsupported,
-                   "{} is not defined for elements of type {}: use an integer type",
+                   "the reduction {} is not defined for elements of type {}: use an integer type",
                    to_string(call.operation), to_string(call.type));
   }
   if (index(call.root) >= ranks) {

@@ -44,7 +44,7 @@ struct WindowConfig {
   /// need two of each.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
   /// Number of window slots of one rank. While the link of one rank is busy with an Allgather, the
-  /// other ranks can send at most this many more segments.
+  /// other ranks can get at most this many segments ahead of that rank.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
   /// One Broadcast multicasts at most this many bytes of an Allreduce's result.
@@ -115,8 +115,8 @@ class InNetworkPlan {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// Number of segments in a group: consecutive segments of an Allreduce. One Broadcast multicasts
-  /// the results of a group. The last group may have fewer segments.
+  /// Number of segments in a group. A group consists of consecutive segments of an Allreduce, whose
+  /// results one Broadcast multicasts. The last group may have fewer segments.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {

@@ -124,9 +124,9 @@ bool CommunicatorContext::poll(Instant now) {
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();
-  // Work posted in this round is sent now, because the next round may come late: this thread leaves
-  // once the call for which it waits has ended. The second poll sends the messages that the
-  // completions of the first poll have caused.
+  // Sends at once what this round has posted, because the next round may come late: this thread
+  // stops polling once its own call has ended. The second poll sends the messages that follow from
+  // the completions of the first poll.
   for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
     worked |=
         router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
@@ -144,9 +144,9 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-/// While this function returns true, most rounds poll only the slot exchange. Polling the rest of
-/// the engine would take longer than the short collective, because the code of the rest is no
-/// longer in the CPU's cache.
+/// While this function returns true, most rounds poll only the slot exchange. The rest of the
+/// engine is then no longer in the CPU's cache, and polling it would take longer than the
+/// collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return operations_.only_slot_exchange() && !messages_.has_deferred() && !tagged_.busy() &&
          !failures_.noted() && !receiver_.has_workers();

@@ -1,5 +1,5 @@
 // Counter words: words in this rank's memory to which the other ranks of a communicator add by
-// atomic operations [OFED-AT]. Also keeps the memory keys of the other ranks' words.
+// atomic operations [OFED-AT]. The class also keeps the memory keys of the other ranks' words.
 #pragma once
 
 #include <array>

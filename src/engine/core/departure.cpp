@@ -13,9 +13,9 @@ namespace tutti::engine {
 
 namespace {
 
-// After a failure, a closing rank waits at most this long until its receive workers have stopped,
-// and once more until its peers have acknowledged its failure notices. The time is twice the
-// longest retransmission timeout.
+// Limit of each of two waits of a closing rank after a failure: for its receive workers to stop,
+// and for its peers to acknowledge its failure notices. It is twice the longest retransmission
+// timeout.
 constexpr Nanoseconds kFailedLinger{100'000'000};
 
 }  // namespace
@@ -76,7 +76,7 @@ void Departure::announce(Instant now) {
 }
 
 /// Whether this rank may leave the present step: no peer needs this rank, or the time is up. After
-/// a failure only failure notices remain to be sent, so the time is short.
+/// a failure the time is short, because only failure notices remain to be sent.
 bool Departure::may_leave(Instant now) const {
   if (context_.closing().may_leave()) return true;
   Nanoseconds patience = context_.settings().close_linger;
@@ -99,9 +99,9 @@ Status Departure::unserved() const {
                     context_.names().of(context_.rank()), fmt::join(names, ", "));
 }
 
-// A failure of this rank is always reported, because the peers learn of it. The loss of a peer
-// after the step `serving` is not reported: no peer needs this rank any more, and a call that was
-// still under way has ended with an error that reports the loss.
+// Reports a failure of this rank in every step, because the peers learn of this failure, too. Does
+// not report a peer that is lost after the step `serving`: no peer needs this rank any more, and a
+// call that was still under way has ended with an error that reports the loss.
 Status Departure::status() const {
   const FailureCoordinator& failures = context_.failures();
   const bool own = failures.settled() && failures.lost() == context_.rank();

@@ -27,8 +27,9 @@ class Departure {
   /// because messages may wait to be sent.
   bool step(Instant now);
   bool over() const { return step_ == Step::over; }
-  /// The failure of the communicator if it was found in the step `serving`, or if this rank itself
-  /// has failed; Code::timeout if the deadline passed before the peers were served; otherwise ok.
+  /// The failure of the communicator, if it took effect in the step `serving` or if this rank
+  /// itself has failed. Code::timeout, if the deadline passed while a peer still needed this rank.
+  /// Otherwise ok.
   Status status() const;
 
  private:
@@ -38,7 +39,7 @@ class Departure {
     finishing,  ///< calls that are still under way are awaited
     announced,  ///< the peers are told that this rank closes
     telling,    ///< the peers are told that the communicator has failed
-    settling,   ///< the receive workers must stop before a failure found in `announced` ends calls
+    settling,   ///< a failure in `announced` ends the calls once the receive workers have stopped
     over,
   };
 

@@ -40,8 +40,8 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread needs to poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
-  /// Another completion, which `end` also marks as done: a thread waits on it until any one of
-  /// several calls has ended. Only the owner of the engine uses the pointer.
+  /// A second completion, which `end` also marks as done: several calls share it, so that a thread
+  /// can wait until one of them has ended. Only the owner of the engine uses the pointer.
   Completion* any_of = nullptr;
 
   /// Ends the collective; only the owner of the engine calls this.
@@ -95,8 +95,9 @@ class Operation {
   /// Payload bytes that all ranks together multicast; this number decides whether a ready barrier
   /// runs. Must be the same on all ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
-  /// Other ranks send at most this many message bytes to a rank before it calls this collective.
-  /// Must be the same on all ranks; if the number is too large, a ready barrier runs first.
+  /// Other ranks send at most this many message bytes to a rank before that rank calls this
+  /// collective; the same on all ranks. If a rank might have to store too many bytes, a ready
+  /// barrier runs first.
   virtual std::uint64_t unexpected_bytes() const { return 0; }
   /// True if the end of this operation proves that every rank had finished all earlier operations.
   virtual bool confirms_earlier() const { return false; }

@@ -61,8 +61,8 @@ class OperationQueue {
   /// Makes a collective active and raises `next_epoch` by one. The collective's epoch is the value
   /// that `next_epoch` had before.
   Operation& activate(std::unique_ptr<Operation> operation);
-  /// Sets aside the collective that became active last; called if its beginning threw. The engine
-  /// no longer polls this collective, and `fail_all` ends it.
+  /// Sets aside the collective that became active last; called if an exception interrupted its
+  /// `begin`. The engine no longer polls this collective, and `fail_all` ends it.
   void set_aside_last() {
     unbegun_ = std::move(active_.back());
     active_.pop_back();

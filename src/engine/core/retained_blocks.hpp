@@ -21,9 +21,9 @@ namespace tutti::engine {
 
 class RetainedBlocks {
  public:
-  /// `endpoint` serves the READs and must outlive this object. If a request arrives before this
-  /// rank has sent the block, the answer is sent only when the time `grace` has passed since the
-  /// block was sent: until then the block's multicast may still arrive.
+  /// `endpoint` serves the READs and must outlive this object. A request that arrives before this
+  /// rank has sent the block is answered only when the time `grace` has passed after the sending,
+  /// because until then the block's multicast may still arrive.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 
@@ -35,10 +35,9 @@ class RetainedBlocks {
     return blocks_.empty() || acks.has(rank, blocks_.back().epoch);
   }
 
-  /// Handles a request of rank `from` for chunks that it misses; false if too many requests are
-  /// pending. If this rank retains the block, the answer is sent at once. Otherwise this rank may
-  /// not have sent the block yet, so `serve` answers later, unless `from` acknowledges the block
-  /// before then.
+  /// Handles a request of rank `from` for chunks that `from` misses; false if too many requests are
+  /// pending. If this rank retains the block, it answers at once. Otherwise it has perhaps not sent
+  /// the block yet: `serve` answers later, unless `from` acknowledges the block first.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers requests that are due; returns the number of ranges served.
   std::uint64_t serve(Instant now, const protocol::DeliveryAcks& acks, protocol::Outbox& outbox);

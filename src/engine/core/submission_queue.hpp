@@ -28,8 +28,9 @@ class SubmissionQueue {
   // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
-  /// Sequentially consistent, like `push`. So if the consumer sets `OperationQueue::dormant` and
-  /// then finds this queue empty, a producer that pushes a call afterwards sees the flag.
+  /// Sequentially consistent, like `push`: if the consumer first sets the flag
+  /// `OperationQueue::dormant` and then finds this queue empty, each producer that pushes a call
+  /// later sees the flag.
   bool empty() const {
     return oldest_ == nullptr && head_.load(std::memory_order_seq_cst) == nullptr;
   }

@@ -225,9 +225,9 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // This rank's slot stays busy until every rank has left the exchange that used the slot last. If
-  // a rank died before it left, possibly no other rank watches the dead rank, so this rank watches
-  // all ranks.
+  // This rank's slot stays busy until every rank has left the exchange that used the slot last.
+  // This rank watches all ranks meanwhile, because possibly no other rank would notice the death of
+  // a rank that has not left.
   context().peers().watch_all();
 }
 

@@ -9,8 +9,8 @@ using protocol::MessageKind;
 namespace {
 
 // Bit in the argument of MessageKind::slot_nack: the entry must be sent over the reliable
-// connection. The lower half of the argument is then the epoch under which the entry is sent as
-// data.
+// connection. The lower half of the argument then is the epoch of a collective, and the entry is
+// sent as data of this collective.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
 }  // namespace

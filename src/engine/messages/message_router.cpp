@@ -150,7 +150,7 @@ void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint
   const Description& what = operation.description();
   failures_.fail(failures_.misfit(
       from, Code::invalid_argument,
-      "message {1} from {0} does not exist in this rank's schedule for {2} by the algorithm {3}: "
+      "message {1} from {0} does not exist in this rank's schedule for {2} by the algorithm '{3}': "
       "call the same collective with the same algorithm on all ranks",
       names_.of(from), slot, what.operation, what.algorithm));
 }

@@ -31,8 +31,8 @@ class MessageSender {
   /// accepts it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload, Priority priority = Priority::normal);
-  /// Copies a message that is given in two parts, and sends it. The message has at most
-  /// `max_message_bytes` of the endpoint.
+  /// Copies and sends a message that consists of `header` and `payload`, together at most the
+  /// endpoint's `max_message_bytes`.
   void send_parts(Instant now, Rank to, std::span<const std::byte> header,
                   std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Largest payload of send_data, in bytes.

@@ -41,8 +41,8 @@ void TaggedMessages::retry_reads(Instant now) {
   for (const Number receive : std::exchange(reads_to_post_, {})) read(now, receive);
 }
 
-/// Begins a call; `call` is its entry in the submission queue. If this throws, either that entry or
-/// `calls_` owns the call, so that `fail_all` ends it.
+/// Begins the call in `call`, an entry of the submission queue. If this function throws, either the
+/// entry or `calls_` owns the call, so that `fail_all` can end it.
 void TaggedMessages::begin(Instant now, std::unique_ptr<TaggedCall>& call) {
   if (auto* priorities = endpoint_.priorities()) priorities->add(call->priority);
   switch (call->kind) {
@@ -92,7 +92,8 @@ void TaggedMessages::begin_send(Instant now, std::unique_ptr<TaggedCall>& call) 
                .key = calls_[number].key.key});
 }
 
-/// Sends a message with its data; false if the message is too long or the receiver has no room.
+/// Sends a message with its data. False if the message is too long, or if this rank's eager
+/// messages would then occupy too many bytes at the receiver.
 bool TaggedMessages::send_eagerly(Instant now, const TaggedCall& send) {
   const std::size_t bytes = send.buffer.size();
   if (bytes > endpoint_.max_message_bytes() - protocol::kEagerHeaderBytes) return false;
@@ -180,11 +181,11 @@ void TaggedMessages::store(Message& message) {
   const bool eager = message.kind == TaggedKind::eager;
   const std::uint64_t room = eager ? room_of(message.bytes) : 0;
   if (stored + room > kRoomBytes || matcher_.kept_messages() > kMaxUnexpected) {
-    failures_.fail(failures_.misfit(
-        from, Code::peer_failed,
-        "{} sent tagged messages for which this rank has posted no receive, and they exceed {} "
-        "bytes or {} messages: post a receive for each message",
-        names_.of(from), kRoomBytes, kMaxUnexpected));
+    failures_.fail(
+        failures_.misfit(from, Code::peer_failed,
+                         "{} sent more than {} bytes or {} tagged messages for which this rank has "
+                         "posted no receive: post a receive for each message",
+                         names_.of(from), kRoomBytes, kMaxUnexpected));
     return;
   }
   if (!eager) return;
@@ -249,8 +250,8 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
     finish_message(now, message);
     return end(receive,
                failure_of(names_.in_job({message.envelope.source, me_}), Code::invalid_argument,
-                          "{} got a longer message of {} bytes from {}: post the receive with a "
-                          "buffer for the longest message",
+                          "the buffer of {} is too short for the message of {} bytes from {}: post "
+                          "the receive with a buffer for the longest message",
                           describe(call), message.bytes, names_.of(message.envelope.source)));
   }
   const bool own = message.envelope.source == me_;
@@ -365,7 +366,7 @@ void TaggedMessages::fail_all(const Status& failed) {
     end(first->first, failed_call(*first->second.call, failed));
   }
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
-    // An entry of the queue is null if `begin` had moved its call to `calls_` and then threw.
+    // An entry is null if `begin` threw after it had moved the entry's call to `calls_`.
     if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
       const Status status = failed_call(**next, failed);
       end_call(std::move(*next), status);

@@ -100,8 +100,8 @@ class TaggedMessages {
   }
 
  private:
-  // Bit 31 marks the work ids of tagged messages. It is clear in the work ids of operations, whose
-  // lower half is a small index.
+  // Bit 31 of a work id is 1 for a tagged message. It is 0 for an operation, because the lower half
+  // of an operation's work ids is a small index.
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
   using Number = std::uint32_t;  ///< number of a call or message, below 2^31
@@ -171,7 +171,7 @@ class TaggedMessages {
   protocol::TagMatcher matcher_;
   std::unordered_map<Number, Call> calls_;
   std::unordered_map<std::uint64_t, Message> arriving_;    ///< by token: messages still arriving
-  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by token: messages without a receive
+  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by token: messages not yet matched
   std::unordered_map<Rank, Room> rooms_;
   std::vector<Number> reads_to_post_;  ///< receives whose READ a full queue has refused
   Number next_number_ = 0;

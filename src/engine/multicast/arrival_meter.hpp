@@ -27,8 +27,8 @@ class ArrivalMeter {
     last_ = now;
     if (in_turns_ && bytes_ >= kMeasuredBytes) rates_[block_index] = rate(bytes_, now - since_);
   }
-  /// The measured rate in bytes per second: if ranks send in turns, the median over the blocks,
-  /// otherwise the rate of all blocks together. 0 if no block was long enough to be measured.
+  /// The measured rate in bytes per second; 0 if too few bytes have arrived. If ranks send in
+  /// turns, this is the median of the blocks' rates, otherwise the rate of all blocks together.
   std::uint64_t bytes_per_second() const {
     if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
     std::vector<std::uint64_t> measured = rates_;

@@ -64,7 +64,7 @@ struct MulticastCall {
   bool dirty = false;  ///< true: something has changed since the protocol machines last ran
 
   bool received_all() const { return map && map->complete(); }
-  /// True if chunks are missing that may have to be requested.
+  /// True if chunks are missing and this rank may have to request them.
   bool may_miss_chunks() const { return ready && !lossless && !received_all(); }
   bool has_workers() const { return context->receiver().has_workers(); }
 };

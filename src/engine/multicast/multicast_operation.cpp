@@ -75,8 +75,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Data that exceeds the receive windows needs credits. Ranks without a pace then take turns, so
-  // that their single stream of chunks gets the whole credit window.
+  // Data that exceeds the receive windows needs credits. Ranks without a pace then take turns:
+  // their chunks form a single stream, which gets the whole credit window.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
       call_.data_bytes > context.settings().window_bytes)
     call_.plan = {};
@@ -193,8 +193,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       }
       break;
     case MessageKind::fetch_ready:
-      // The answer is stored until the multicast chunks that arrived before it have been handled,
-      // because chunks that have arrived need no READ.
+      // Stores the answer until the multicast chunks that arrived before the answer have been
+      // handled: a chunk that has arrived needs no READ.
       recovery_.add_answer(now, from, message);
       break;
     case MessageKind::fetch_pending:

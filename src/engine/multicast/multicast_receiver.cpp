@@ -151,8 +151,9 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// Records that the last non-empty block before `block_index` in its chain has been sent
-/// completely: a sender is activated only after its predecessor has posted its whole block.
+/// Called when block `block_index` arrives. The root of this block was activated only after its
+/// predecessors in the chain had sent their whole blocks, so the last of these blocks that is not
+/// empty is recorded as sent.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {

@@ -53,9 +53,9 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // If the last chunk of every block has arrived, `hasten` has delayed this scan until reordering
-  // is ruled out: all missing chunks are lost. The scanner reports a chunk only when a second scan
-  // finds it missing, so the second scan follows at once.
+  // If the last chunk of every block has arrived, all missing chunks are lost, because `hasten`
+  // delayed this scan until reordering is ruled out. The scanner reports a missing chunk only at a
+  // second scan, so the second scan follows at once.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
@@ -93,9 +93,9 @@ void MulticastRecovery::check_cutoff(Instant now) {
 
 /// True if this rank should now request the blocks of which nothing has arrived, although their
 /// senders may just be late. A retained block is requested after kPatientSilences silence timeouts,
-/// or after one if the network is lossy. Any other block is requested only if multicast seems to be
-/// lost or nothing has arrived for `enquiry_patience`: normally a tail probe shows that the block
-/// was sent.
+/// or after one if the network is lossy. For any other block, a tail probe normally shows that it
+/// was sent, so it is requested only if multicast seems to be lost or nothing has arrived for
+/// `enquiry_patience`.
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
@@ -185,8 +185,8 @@ void MulticastRecovery::release_keys() {
   keys_.clear();
 }
 
-/// Whether an answer offers chunks that this rank requested although they might not have been sent
-/// yet. The multicast of such chunks may still be under way, because their root was late.
+/// True if an answer offers chunks that this rank requested by `FetchRing::enquire`, before it knew
+/// that they were sent. Their root may just be late, and their multicast may still be under way.
 bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const {
   if (call_.retains_copy || context().receiver().membership().lost()) return false;
   const auto ranges = message.range_list();

@@ -87,8 +87,7 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
-  /// Time before which the READs of the stored answers must not begin; kNever: they may begin at
-  /// once.
+  /// The READs of the stored answers wait until this time; kNever: they do not wait.
   Instant read_at_ = kNever;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;

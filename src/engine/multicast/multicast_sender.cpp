@@ -170,10 +170,9 @@ void MulticastSender::finish_sending(Instant now) {
 
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
-  // While blocks of other ranks still arrive, no rank can have finished, so a lost tail of this
-  // rank's block delays no rank yet. The probe therefore waits until nothing has arrived for a
-  // silence timeout; meanwhile the right neighbour's handshake message may make the probe
-  // unnecessary.
+  // While blocks of other ranks still arrive, no rank can finish, so a lost tail of this rank's
+  // block delays no rank yet. The probe waits until nothing has arrived for a silence timeout, and
+  // is unnecessary if the right neighbour's handshake message comes first.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {

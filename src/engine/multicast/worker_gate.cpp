@@ -4,8 +4,8 @@
 
 namespace tutti::engine {
 
-// Reports a completely sent block only after all workers have polled once more, because missing
-// chunks of the block may still lie in a worker's queue.
+// Reports a completely sent block only after each worker has found its queues empty, because a
+// queue may still hold chunks of the block.
 void WorkerGate::judge_ends(protocol::LossScanner& scanner) {
   if (ends_drain_ && call_.context->receiver().looked(*ends_drain_)) {
     for (const std::uint32_t b : pending_done_) scanner.ended(b);
@@ -62,8 +62,7 @@ void WorkerGate::unlock(Range psns) {
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
     if (!call_.fetch->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  // The next call of `lock` starts again: it locks the chunks of all answers and begins a new grace
-  // period.
+  // The next call of `lock` must lock the chunks of all answers again and begin a new grace period.
   locked_answers_ = 0;
 }
 

@@ -1,7 +1,7 @@
 // Coordinates a multicast collective with its receive workers. After silence or after the end of a
-// block, all workers poll once more before missing chunks count as lost. Chunks that are being READ
-// are locked, so that no worker writes them. Without workers nothing is locked and no worker is
-// awaited.
+// block, missing chunks count as lost only when each worker has found its queues empty. Chunks that
+// are being READ are locked, so that no worker writes them. Without workers nothing is locked and
+// no worker is awaited.
 #pragma once
 
 #include <cstddef>
@@ -36,17 +36,16 @@ class WorkerGate {
   /// Records that a block was sent completely. Its missing chunks count as lost when every queue
   /// has been read.
   void sender_done(std::uint32_t block_index) { sender_done_.push_back(block_index); }
-  /// Reports the completely sent blocks to the scanner when all workers have polled since
-  /// `sender_done`.
+  /// Reports a completely sent block to the scanner once each worker has found its queues empty
+  /// since `sender_done`.
   void judge_ends(protocol::LossScanner& scanner);
-  /// True if silence does not count as loss yet, because the cutoff has not expired or a queue may
-  /// hold unread chunks.
+  /// True if silence is no sign of loss yet: the cutoff has not expired, or a queue may hold unread
+  /// chunks.
   bool unread(Instant now);
-  /// Locks the chunks that `answers` offer for READ; true once no worker can place any of these
-  /// chunks. The call does not wait: a worker that ends a batch in progress wakes the owner, which
-  /// calls `lock` again.
+  /// Locks the chunks that `answers` offer for READ. Returns false while a worker may still place
+  /// one of these chunks: this worker wakes the owner later, and the owner calls `lock` again.
   bool lock(const std::vector<FetchAnswer>& answers);
-  /// `lock` has locked the chunks of this many answers, counted from the first one.
+  /// Number of answers whose chunks `lock` has locked: always the first ones of `answers`.
   std::size_t locked_answers() const { return locked_answers_; }
   void forget_answers() { locked_answers_ = 0; }
   /// Unlocks the chunks of `psns` that are not being READ.
@@ -58,7 +57,8 @@ class WorkerGate {
   std::size_t locked_answers_ = 0;
   ReceiveTeam::GracePeriod grace_;  ///< grace period that began when the chunks were locked
   std::vector<std::uint32_t> sender_done_;
-  /// Blocks that were sent completely; reported to the scanner once all workers have polled.
+  /// Blocks that were sent completely; reported to the scanner once each worker has found its
+  /// queues empty.
   std::vector<std::uint32_t> pending_done_;
   std::optional<std::uint64_t> ends_drain_;
   std::optional<std::uint64_t> cutoff_drain_;

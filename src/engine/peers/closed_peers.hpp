@@ -24,7 +24,7 @@ class ClosedPeers {
   }
   bool contains(Rank rank) const { return index(rank) < closed_.size() && closed_[index(rank)]; }
   std::uint32_t count() const { return count_; }
-  /// A rank that has closed without beginning the collective of this epoch; kNoRank: none.
+  /// A rank that closed its communicator before it began the collective `epoch`; kNoRank: none.
   Rank before(std::uint32_t epoch) const {
     return first_ != kNoRank && !circular_before(epoch, next_epoch_) ? first_ : kNoRank;
   }
@@ -32,8 +32,8 @@ class ClosedPeers {
  private:
   std::vector<bool> closed_;  ///< by rank
   std::uint32_t count_ = 0;
-  /// The closed rank that has begun the fewest collectives, and the epoch of the first collective
-  /// that the closed rank has not begun.
+  /// The closed rank that has begun the fewest collectives. `next_epoch_` is the epoch of the first
+  /// collective that it has not begun.
   Rank first_ = kNoRank;
   std::uint32_t next_epoch_ = 0;
 };

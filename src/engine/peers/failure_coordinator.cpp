@@ -108,8 +108,8 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// MessageKind::failed defines the content of a notice. The epoch of a notice is kEither or the kind
-// of failure, which undelivered_bytes_ stores.
+// MessageKind::failed defines the content of a notice. Its epoch is kEither, or the kind of failure
+// as undelivered_bytes_ stores it.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -135,9 +135,10 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
 Status FailureCoordinator::told_status(Rank from, Rank lost) const {
   if (!culprits_.empty()) {
     const bool either = culprits_.size() > 1;
-    return failure_of(culprits_, Code::peer_failed, "{}{} is lost, as reported by {}",
-                      names_.of_job(culprits_.front()),
-                      either ? " or " + names_.of_job(culprits_.back()) : "", names_.of(from));
+    return failure_of(
+        culprits_, Code::peer_failed, "{} is lost, as reported by {}",
+        names_.of_job(culprits_.front()) + (either ? " or " + names_.of_job(culprits_.back()) : ""),
+        names_.of(from));
   }
   if (undelivered_bytes_ == protocol::kGaveUp) {
     return failure_of(names_.in_job({lost}), Code::peer_failed,
@@ -170,8 +171,8 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If the rank that seems to be lost receives this notice, that rank is alive, and the rank that
-  // found the failure is cut off. So the notice names finder_ as the lost rank.
+  // This notice goes to the rank that seems to be lost. If the notice arrives, that rank is alive,
+  // and finder_, the rank that found the failure, is cut off: so finder_ is named as lost.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -187,8 +188,8 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
 }
 
 /// True if this rank sends `rank` a failure notice. The rank that found the failure notifies all
-/// others, except lost_ if lost_ is silent. Each notified rank notifies its two neighbours, because
-/// some notices of the first rank may not arrive.
+/// others, except lost_ if lost_ is silent. A rank that gets a notice notifies its two neighbours,
+/// because a notice of the first rank may be lost.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

@@ -47,7 +47,7 @@ class FailureCoordinator {
   void abort(const std::string& reason);
   /// Ends every collective like `abort`, but the error names the job ranks `culprits`: the rank at
   /// fault, or two ranks of which one is at fault. The culprits need not be in this communicator.
-  /// With any other number of culprits, the error names this rank.
+  /// If `culprits` has neither one nor two ranks, the error names this rank.
   void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
   /// names the rank at fault if `cause` names exactly one, otherwise this rank.
@@ -69,18 +69,18 @@ class FailureCoordinator {
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
-  /// True as soon as a failure is noted, and still true after it is settled.
+  /// True as soon as a failure is stored, before and after it takes effect.
   bool noted() const { return !noted_.ok(); }
-  /// The failure once it is settled; until then ok. Any thread may call this function and
-  /// `settled`.
+  /// The failure once `settle` has made it take effect; until then ok. Any thread may call this
+  /// function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
   /// The rank of this communicator that is lost or has given up; kNoRank: no failure.
   Rank lost() const { return lost_; }
 
-  /// Settles the noted failure: from now on `status` returns it. Writes the messages for the peers
-  /// to `notices`: first the `reasons` of `fail`, then the failure notices. Returns false if there
-  /// are no messages.
+  /// Makes the stored failure take effect: from now on `status` returns it. Writes the messages for
+  /// the peers to `notices`: first the `reasons` of `fail`, then the failure notices. Returns false
+  /// if there are no messages.
   bool settle(protocol::Outbox& notices);
   /// The error with which `operation` ends because of the failure.
   Status status_of(Instant now, const Operation& operation) const;
@@ -105,8 +105,8 @@ class FailureCoordinator {
   std::uint32_t size_;
   const RankNames& names_;
   Status noted_;
-  Status settled_;                 ///< the settled failure; constant once over_ is true
-  std::atomic<bool> over_{false};  ///< true: the failure is settled
+  Status settled_;                 ///< the failure in effect; constant once over_ is true
+  std::atomic<bool> over_{false};  ///< true: the failure has taken effect
   bool notify_peers_ = false;
   /// The kind of failure:
   /// - protocol::kGaveUp: lost_ has given up.

@@ -31,8 +31,8 @@ Status ChunkReceiver::use_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_.subgroup_count();
   if (workers == 0 || workers > most || team_ || operations_.busy()) {
     return failure(Code::internal,
-                   "{} receive workers cannot be started for {} subgroups{}: start 1 to {} workers "
-                   "once, while no collective runs",
+                   "cannot start {} receive workers for {} subgroups{}: start 1 to {} workers, "
+                   "only once, and while no collective runs",
                    workers, most,
                    operations_.busy() ? " while a collective runs"
                    : team_            ? " a second time"

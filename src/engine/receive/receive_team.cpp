@@ -35,8 +35,8 @@ void ReceiveTeam::retire(std::shared_ptr<const void> object) {
   note(keep(std::move(object)).grace);
 }
 
-/// Adds an object to the retired objects, which live until their grace periods have passed. The
-/// caller must afterwards begin the object's grace period by `note`.
+/// Keeps an object alive until the grace period in the result has passed. The caller must begin
+/// this grace period by `note`.
 ReceiveTeam::Retired& ReceiveTeam::keep(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
   return retired_.emplace_back(Retired{std::move(object), GracePeriod(workers_.size())});

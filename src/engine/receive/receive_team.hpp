@@ -18,7 +18,7 @@ namespace tutti::engine {
 
 class ReceiveTeam {
  public:
-  /// The values of all workers' read guards at the start of the grace period.
+  /// A grace period: the value of each worker's read guard when the period began.
   using GracePeriod = std::vector<std::uint64_t>;
 
   /// Distributes the endpoint's queue pairs over `workers` workers; there are at most as many
@@ -47,9 +47,9 @@ class ReceiveTeam {
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
-  /// Asks the workers to poll, and returns the number of the request. `polled_once` is true once
-  /// each worker has polled its queue pairs; `looked` is true once each worker has found all its
-  /// queue pairs empty. The workers' answers wake the owner.
+  /// Asks the workers to poll, and returns the number of this request. `polled_once` then tells
+  /// whether each worker has polled its queue pairs, and `looked` whether each worker has found all
+  /// of them empty. The workers' answers wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;
@@ -78,7 +78,7 @@ class ReceiveTeam {
   Retired& keep(std::shared_ptr<const void> object);
   void note(GracePeriod& grace) const;
 
-  /// The counts of one worker at the last call of `fold`, which adds only what has come since.
+  /// The counts of one worker at the last call of `fold`. The next call adds only the increase.
   struct Folded {
     std::uint64_t batches = 0;
     std::uint64_t received = 0;

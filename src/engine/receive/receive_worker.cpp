@@ -139,7 +139,7 @@ device::Placement ReceiveWorker::landing(const device::MessageHead& chunk, bool 
   if (poll_pin_ == nullptr) return {};
   const ReceiveView& view = poll_pin_->view();
   const Judgement judgement = judge(view, *polled_, chunk);
-  // A misfit goes to staging, where `on_misfit` checks its integrity.
+  // A chunk that does not fit the layout goes to staging, where `on_misfit` checks its integrity.
   if (judgement == Judgement::unexpected || judgement == Judgement::misfit) return {Where::staging};
   if (judgement == Judgement::place) {
     const Block& block = view.layout->blocks()[polled_->last_block];

@@ -81,7 +81,7 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    /// Number of views that had been published when the stored chunks were last examined.
+    /// Number of views published before the last examination of the stored chunks.
     std::uint64_t publications_checked = 0;
     std::uint32_t last_block = 0;
   };

@@ -10,7 +10,7 @@ namespace {
 /// Overhead in bytes of storing an unexpected message, in addition to its length.
 constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
 
-/// At most this many blocks arrive at one rank in a call.
+/// Upper bound on the number of blocks that one rank receives in one call.
 std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
   switch (purpose.collective) {
     case schedule::Collective::barrier:
@@ -20,8 +20,8 @@ std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
       if (purpose.algorithm == "linear_keyed") return purpose.ranks;
       [[fallthrough]];
     case schedule::Collective::allreduce:
-      // The bound for tree and exchange algorithms. It covers all other algorithms, too, with which
-      // a rank receives at most two blocks.
+      // This is the bound for tree and exchange algorithms. It also holds for all others, because
+      // with those a rank receives at most two blocks.
       return std::bit_width(purpose.ranks);
     default:
       return purpose.ranks;

@@ -16,8 +16,8 @@ namespace tutti::protocol {
 enum class MessageKind : std::uint8_t {
   barrier = 1,  ///< ready barrier; argument: round and rate vote
   activate,     ///< activation: the receiver is the next sender of its chain and may begin
-  /// Requests the chunk ranges that the sender misses. The argument is 1 if the ranges may not have
-  /// been multicast yet, else 0.
+  /// Requests the chunk ranges that the sender misses. The argument is 1 if the sender does not
+  /// know whether the ranges were multicast already, otherwise 0.
   fetch_request,
   /// Answer to `fetch_request`: chunk ranges that may be READ now. The argument is the key of the
   /// sender's buffer.
@@ -72,8 +72,8 @@ enum class MessageKind : std::uint8_t {
 /// posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if no rank answers the rank that found the failure: that rank may
-/// itself be cut off.
+/// Epoch of a failure notice if the rank that found the failure gets no answer from any rank, and
+/// so may itself be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

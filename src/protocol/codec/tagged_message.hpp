@@ -28,8 +28,8 @@ enum class TaggedKind : std::uint8_t { eager = 0x81, ready, pulled, credit, last
 
 struct TaggedMessage {
   TaggedKind kind = TaggedKind::eager;
-  /// The number that the sender gave to the message. In a `credit`: how many more bytes the
-  /// credit's receiver may send eagerly.
+  /// The sender's number of the message. In a `credit` message: the number of further bytes that
+  /// the receiver of the credit may send eagerly.
   std::uint32_t number = 0;
   std::uint64_t tag = 0;
   std::uint64_t length_bytes = 0;  ///< length of the message that `ready` announces

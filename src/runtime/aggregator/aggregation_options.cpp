@@ -31,7 +31,7 @@ CommunicatorOptions side_options(const CommunicatorOptions& job) {
   side.multicast = "ud";
   side.multicast_hops = job.multicast_hops;
   side.traffic_class = job.traffic_class;
-  side.require_multicast = true;  // required, because an aggregator multicasts its results
+  side.require_multicast = true;  // an aggregator sends its results by multicast
   side.chains = 1;
   side.interface = job.interface;
   side.device = job.device;

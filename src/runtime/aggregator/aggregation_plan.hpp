@@ -40,8 +40,8 @@ Result<Bytes> seal(const AggregationPlan& plan, const crypto::Secret& key);
 Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes,
                                                 const crypto::Secret& key);
 
-/// Asks every aggregator in the options to join the job. Only rank 0 calls this; its process then
-/// runs the bootstraps of the side communicators.
+/// Asks every aggregator in the options to join the job. Only rank 0 calls this function. The
+/// bootstrap stores of the side communicators then run in the process of rank 0.
 AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
                                       std::uint16_t number);
 

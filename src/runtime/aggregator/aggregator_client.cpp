@@ -42,8 +42,8 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// The number of the aggregator in the lists of ranks at fault, if these lists contain numbers of
-/// the job. No rank of a job has this number.
+/// Stands for the aggregator in a list of ranks at fault in which the other ranks have their
+/// numbers in the job. No rank of a job has this number.
 constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
 
 /// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
@@ -90,8 +90,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
     if (status.ok()) {
       status = made->join(side.address, side.unique_id, side.terms, options, number++);
     } else if (bootstrap.rank() == rank_of(0)) {
-      // Rank 0 does not join with the unique id that it has made. It discards the id, because the
-      // store of the id would otherwise go on listening.
+      // The aggregators are not used, so rank 0 discards the unique id that it has made for this
+      // side communicator. Otherwise the store of the id would go on listening.
       if (const auto id = parse_unique_id(side.unique_id)) discard_unique_id(*id);
     }
   }
@@ -133,13 +133,13 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!can.has(device::Capability::write_immediate)) {
     return failure(
         Code::unsupported,
-        "the device has no WRITE with immediate, which aggregators need: use the ip device");
+        "the device has no WRITE with immediate, which aggregators need: use the device 'ip'");
   }
   sides_.push_back({address, terms, std::move(*state)});
   return {};
 }
 
-/// The number of the aggregator in the lists of ranks at fault that the side communicators report.
+/// The number by which errors of the side communicators name the aggregator.
 Rank Aggregation::aggregator() const { return members_.empty() ? rank_of(size_) : members_.back(); }
 
 Aggregation::~Aggregation() { (void)close(kNever); }
@@ -240,7 +240,7 @@ class Aggregation::CompletionGroup {
 
 /// A call whose arguments have been checked.
 struct Aggregation::Plan {
-  engine::InNetworkCall call;  ///< the call; `elements` is the length of a whole block
+  engine::InNetworkCall call;  ///< the call before it is divided among the aggregators
   engine::InNetworkBuffers buffers;
   std::span<std::byte> output;
   reduction::Reducer reducer;

@@ -57,8 +57,8 @@ class Aggregation final : public CallRoute {
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function.
   /// `progress` polls the side communicators, which get consecutive numbers from `number` on. The
   /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive object instead of an error. `key` is known only to the ranks of the job, and `names`
-  /// has their numbers in the job.
+  /// inactive object instead of an error. Only the ranks of the job know `key`; `names` gives the
+  /// number in the job of each rank of the communicator.
   static Result<std::shared_ptr<Aggregation>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
       std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
@@ -72,14 +72,14 @@ class Aggregation final : public CallRoute {
   bool active() const { return !sides_.empty(); }
   /// The reason why the aggregators are not in use.
   const Status& reason() const { return reason_; }
-  /// The aggregators in words: "2 aggregator(s) (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots
-  /// x 65536 bytes a rank, 4 pulses".
+  /// A description of the aggregators for users, such as "2 aggregator(s) (10.0.0.9:7000,
+  /// 10.0.0.9:7001), windows of 16 slots x 65536 bytes a rank, 4 pulses".
   std::string describe() const override;
   /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// True if the aggregators are in use and `call` is a reduction that names an aggregator
-  /// algorithm, or a reduction of equal blocks that names no algorithm.
+  /// True if the aggregators are in use and `call` is a reduction of one of two kinds: it names an
+  /// aggregator algorithm, or it names no algorithm and its blocks are equally long.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<PreparedRun> prepare(const CollectiveCall& call) override;
@@ -91,9 +91,9 @@ class Aggregation final : public CallRoute {
   /// Leaves the aggregators, and closes the side communicators.
   Status close(Instant deadline) override;
 
-  /// These functions start reductions, like those of Communicator with the same names. The buffers
-  /// belong to Tutti until completion. In place: `output` is `input` or, in a Reduce-Scatter, this
-  /// rank's block of `input`.
+  /// These functions start reductions, like the functions of Communicator with the same names. The
+  /// buffers belong to Tutti until completion. A call is in place if `output` is `input` or, in a
+  /// Reduce-Scatter, this rank's block of `input`.
   Outcome allreduce(std::span<const std::byte> input, std::span<std::byte> output,
                     const ReductionCall& call);
   /// `input` has as many blocks as there are ranks, each as long as `output`.

@@ -48,7 +48,7 @@ Status unreachable(const std::string& address, const Status& why) {
 /// only from TLS and means that the two ends have different keys.
 Status not_served(const std::string& address, const Status& why) {
   if (why.code() == Code::unsupported)
-    return failure(why.code(), "aggregator {}: {}", address, why.message());
+    return failure(why.code(), "cannot use aggregator {}: {}", address, why.message());
   if (why.code() != Code::invalid_argument) return unreachable(address, why);
   return failure(Code::invalid_argument,
                  "aggregator {} has a different key: name the same key file at the aggregator "
@@ -69,7 +69,7 @@ Result<AggregatorConnection> AggregatorConnection::open(const std::string& addre
                                                         const ServiceKey& key, Deadline deadline) {
   const auto endpoint = parse_endpoint(address);
   if (!endpoint) {
-    return failure(Code::invalid_argument, "aggregator '{}': {}", address,
+    return failure(Code::invalid_argument, "cannot use aggregator '{}': {}", address,
                    endpoint.status().message());
   }
   const auto door_key = door_key_of(key);
@@ -98,9 +98,10 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
                                                        Deadline deadline) {
   const Bytes payload = encode(request);
   if (payload.size() > kMaxControlPayloadBytes) {
-    return failure(Code::invalid_argument,
-                   "aggregator {}: the address is too long for a join request: use a shorter name",
-                   address_);
+    return failure(
+        Code::invalid_argument,
+        "the address {} of an aggregator is too long for a join request: use a shorter name",
+        address_);
   }
   const Status sent = stream_.send_all(encode_control(ControlKind::request, payload), deadline);
   if (!sent.ok()) return not_served(address_, sent);
@@ -112,9 +113,11 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
                                    "the answer is not a join reply: use the same build of Tutti at "
                                    "the aggregator and on all ranks");
   if (!reply)
-    return failure(Code::invalid_argument, "aggregator {}: {}", address_, reply.status().message());
+    return failure(Code::invalid_argument, "cannot use aggregator {}: {}", address_,
+                   reply.status().message());
   if (!reply->status.ok()) {
-    return failure(reply->status.code(), "aggregator {}: {}", address_, reply->status.message());
+    return failure(reply->status.code(), "cannot use aggregator {}: {}", address_,
+                   reply->status.message());
   }
   return reply->terms;
 }

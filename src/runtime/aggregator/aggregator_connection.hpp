@@ -9,7 +9,7 @@
 
 namespace tutti::runtime {
 
-/// The key of TLS between jobs and an aggregator.
+/// The TLS key of the connections between jobs and an aggregator.
 Result<crypto::Secret> door_key_of(const ServiceKey& key);
 
 /// A job's connection to an aggregator.
@@ -44,7 +44,8 @@ class AggregatorVisitor {
   Result<JoinRequest> receive(Deadline deadline);
   /// Answers the request that `receive` returned.
   Status reply(const JoinReply& reply, Deadline deadline);
-  /// Waits until the job begins; fails if it does not.
+  /// Waits for the message that the job begins; fails if the message has not arrived by the
+  /// deadline.
   Status wait_for_go(Deadline deadline);
 
  private:

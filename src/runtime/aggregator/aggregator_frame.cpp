@@ -34,8 +34,8 @@ Bytes pack(const Json& json) {
 
 Status damaged(const char* what) {
   return failure(Code::invalid_argument,
-                 "the join {} is damaged or has another format: use the same build of Tutti at the "
-                 "aggregator and on all ranks",
+                 "the aggregator protocol's join {} is damaged or has another format: use the same "
+                 "build of Tutti at the aggregator and on all ranks",
                  what);
 }
 

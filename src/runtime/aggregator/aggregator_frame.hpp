@@ -1,5 +1,5 @@
-// The messages of a job and an aggregator before they share a communicator: a request, a reply and
-// the start of the job, over TCP in TLS under the aggregator's service key.
+// The messages between a job and an aggregator before they share a communicator: a request, a reply
+// and the start of the job, over TCP in TLS under the aggregator's service key.
 //
 //   job -> aggregator    request     JoinRequest
 //   aggregator -> job    reply       JoinReply
@@ -48,7 +48,7 @@ struct JoinRequest {
   std::string unique_id;    ///< unique id of the communicator's bootstrap
   std::string address;      ///< address of the aggregator as the job knows it: "host:port"
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
-  std::uint32_t ranks = 0;  ///< number of ranks without the aggregator
+  std::uint32_t ranks = 0;  ///< number of ranks of the job; the aggregator is not counted
   std::uint16_t communicator = 0;
   /// The options of the job. Only ipv6, authenticate, multicast_hops, peer_timeout and
   /// create_timeout are sent.

@@ -96,8 +96,7 @@ class AggregatorService::Parts {
   struct Visit {
     std::thread thread;
     Strangers::Number number = 0;
-    /// Descriptor of the connection until its request has arrived or cannot arrive any more, then
-    /// -1.
+    /// Descriptor of the connection as long as its request may still arrive, then -1.
     int stranger = -1;
     JobEnd end;
     bool over = false;
@@ -279,8 +278,8 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
   wake();  // wakes the listener, which joins this thread
 }
 
-/// Removes the connection from the strangers, and forgets its descriptor, so that the listener does
-/// not shut it down.
+/// Removes the connection of `visit` from the strangers and forgets its descriptor. From then on
+/// the listener does not shut the connection down.
 void AggregatorService::Parts::leave_strangers(Visit& visit) {
   const std::lock_guard lock(mutex_);
   strangers_.leave(visit.number);
@@ -377,8 +376,8 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // Code::aborted may mean that the service ends this job. The ranks do not know that yet, so the
-    // communicator is aborted here; after a failure the abort has no effect.
+    // If the service ends this job (Code::aborted), the ranks do not know that yet, so the
+    // communicator is aborted. The abort has no effect if the communicator has failed already.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());

@@ -141,8 +141,8 @@ Status FileBootstrap::arrive() {
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     if ((*sizes)[rank] == expected) continue;
     return failure(Code::invalid_argument,
-                   "rank {} expects another number of ranks than rank {}, which expects {}: give "
-                   "all ranks the same number of ranks",
+                   "rank {1} expects {2} ranks, but rank {0} expects another number: give all "
+                   "ranks the same number of ranks",
                    rank, me, size);
   }
   return {};
@@ -210,12 +210,11 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
 }
 
 Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const {
-  const std::string what = stage_ == Stage::member
-                               ? fmt::format("did not join bootstrap exchange {} in", exchange_)
-                               : "did not join at";
+  const std::string what =
+      stage_ == Stage::member ? fmt::format("bootstrap exchange {}", exchange_) : "the bootstrap";
   return failure_of(to_ranks(missing), Code::timeout,
-                    "{} {} {} (run {}) within {}: check that all ranks run, or give them a longer "
-                    "timeout",
+                    "{} did not join {} in folder {} (run {}) within {}: check that all ranks run, "
+                    "or give them a longer timeout",
                     describe_ranks(missing), what, options_.directory, options_.run_id,
                     describe_duration(timeout));
 }
@@ -259,16 +258,18 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
         return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
       });
   if (!plain || options.directory.empty()) {
-    return failure(Code::invalid_argument,
-                   "{} (file://{}, run id '{}'): write file://DIRECTORY, and set TUTTI_RUN_ID on "
-                   "all ranks to the same 1 to 128 letters, digits, '.', '_' or '-'",
-                   options.directory.empty() ? "the directory of file:// is missing"
-                                             : "the run id for file:// is not valid",
-                   options.directory, options.run_id);
+    return failure(
+        Code::invalid_argument,
+        "cannot use the bootstrap file://{1} with the run id '{2}', because {0}: write "
+        "file://DIRECTORY, and set TUTTI_RUN_ID on all ranks to the same 1 to 128 letters, digits, "
+        "'.', '_' or '-'",
+        options.directory.empty() ? "the directory is missing" : "the run id is not valid",
+        options.directory, options.run_id);
   }
   FileOptions meeting = options;
   if (const std::uint32_t before = meetings().before(options); before > 0)
-    meeting.run_id += fmt::format("+{}", before + 1);  // a run id from a user contains no '+'
+    // No run id of a user contains '+', so the new id differs from all of them.
+    meeting.run_id += fmt::format("+{}", before + 1);
   auto bootstrap = std::make_unique<FileBootstrap>(std::move(meeting));
   status = bootstrap->arrive();
   if (!status.ok()) return status;

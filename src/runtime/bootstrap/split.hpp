@@ -19,8 +19,8 @@ struct SplitChoice {
   /// The ranks of the new communicator in a split by a list of ranks; empty in a split by color.
   std::vector<Rank> named{};
 
-  /// The choice of rank `me` if the ranks in `named` form a communicator, numbered in the order of
-  /// that list. A rank that is not in the list joins no communicator.
+  /// The choice of rank `me` in a split by a list: the ranks in `named` form a communicator and are
+  /// numbered in the order of the list. A rank that is not in the list joins no communicator.
   static Result<SplitChoice> of_named(std::vector<Rank> named, Rank me, std::uint32_t size);
 };
 

@@ -23,12 +23,12 @@ class SubsetBootstrap final : public Bootstrap {
   Rank rank() const override;
   std::uint32_t size() const override { return static_cast<std::uint32_t>(members_.size()); }
   std::string description() const override { return whole_.description(); }
-  /// Fails if a member has already called `finish`.
+  /// Fails if another member of this subset has already called `finish`.
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Ends the part of this rank: contributes nothing more, but takes part in the exchanges until
-  /// every rank has called `finish`.
+  /// Declares that this rank needs no more exchanges. Takes part in the exchanges of the other
+  /// ranks until every rank has called `finish`.
   Status finish(Nanoseconds timeout);
 
  private:

@@ -55,11 +55,11 @@ Result<std::string> read_choices(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return failure(Code::invalid_argument,
-                   "{} cannot be read: check that it exists and is a regular file", path);
+                   "file {} cannot be read: check that it exists and is a regular file", path);
   }
   std::ifstream file(path);
   if (!file)
-    return failure(Code::invalid_argument, "{} cannot be read: check its permissions", path);
+    return failure(Code::invalid_argument, "file {} cannot be read: check its permissions", path);
   std::string list;
   for (std::string line; std::getline(file, line);) {
     line.resize(std::min(line.find('#'), line.size()));
@@ -150,7 +150,7 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
     p = choice.parameters;
   } else if (options.algorithm == kInNetwork || options.algorithm == kInNetworkRing) {
     return failure(Code::invalid_argument,
-                   "{} cannot use the algorithm {}, which reduces in an aggregator: use it for "
+                   "{} cannot use the algorithm '{}', which reduces in an aggregator: use it for "
                    "reductions only, and name aggregators in the communicator's options or in "
                    "TUTTI_AGGREGATORS (docs/aggregator.md)",
                    to_string(call.collective), name);
@@ -158,17 +158,17 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
   if (options.algorithm == kHierarchical) {
     return failure(
         Code::unsupported,
-        "{} cannot use the algorithm hierarchical on this communicator: name another algorithm, or "
-        "meet all conditions: (1) the call is a barrier, broadcast or allgather, (2) there are two "
-        "or more hosts, (3) every host has the same number of consecutive ranks, two or more, (4) "
-        "the device is auto, (5) the hierarchy is not flat (TUTTI_HIERARCHY)",
+        "{} cannot use the algorithm 'hierarchical' on this communicator: name another algorithm, "
+        "or meet all conditions: (1) the call is a barrier, broadcast or allgather, (2) there are "
+        "two or more hosts, (3) every host has the same number of consecutive ranks, two or more, "
+        "(4) the device is 'auto', (5) the hierarchy is not 'flat' (TUTTI_HIERARCHY)",
         to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();
   if ((*entry)->name == kMulticast && !facts_.no_multicast.empty())
     return failure(Code::unsupported,
-                   "{} cannot use the algorithm multicast, because {}: leave the algorithm to "
+                   "{} cannot use the algorithm 'multicast', because {}: leave the algorithm to "
                    "Tutti, or name another one",
                    to_string(call.collective), facts_.no_multicast);
   if (options.ports != 0) p.ports = options.ports;
@@ -202,7 +202,7 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
   if (chunks <= BlockLayout::kMaxChunks) return {};
   return failure(Code::invalid_argument,
                  "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {} chunks: "
-                 "set a larger chunk_bytes, or name an algorithm other than multicast",
+                 "set a larger chunk_bytes, or name an algorithm other than 'multicast'",
                  to_string(call.collective), call.receive.size(), chunks, facts_.chunk_bytes,
                  BlockLayout::kMaxChunks);
 }

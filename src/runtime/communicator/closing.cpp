@@ -11,7 +11,7 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Polls once. An exception fails the communicator.
+/// Polls once. If the poll throws, the communicator fails.
 void poll_context(engine::CommunicatorContext& context) {
   EnginePoller::run_contained(context, [&] { return context.poll(now()); });
 }

@@ -15,8 +15,8 @@ namespace tutti::runtime {
 /// the deadline passed before the peers were served.
 Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
-/// Ends all collectives of a context that no progress object polls: notifies the peers of the
-/// failure `why`, and polls the context until no collective uses its caller's memory any more.
+/// Ends all collectives of a context that no progress object polls. Notifies the peers of the
+/// failure `why`, and polls the context until no collective uses the memory of its caller any more.
 void end_operations(engine::CommunicatorContext& context, const Status& why);
 
 /// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must

@@ -40,8 +40,8 @@ Status no_request() {
                  "the request is empty: use one that a collective returned");
 }
 
-/// Fails in a child of fork(), and in a completion callback if the call is not done: no collective
-/// makes progress while the callback waits.
+/// Fails in a child of fork(), and in a completion callback if the call of `request` is not done.
+/// While a callback waits, no call makes progress.
 Status check_may_wait(const runtime::RequestState& request) {
   if (Status status = request.communicator->check_home(); !status) return status;
   if (request.completion->done.load(std::memory_order_acquire) ||
@@ -68,7 +68,8 @@ std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& rank
   return {job_ranks.begin(), job_ranks.end()};
 }
 
-/// The missing data of a call, and the ranks that must send them, by their numbers in the job.
+/// The data that a call still lacks, and the ranks that must send these data. The ranks have their
+/// numbers in the job.
 engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
@@ -77,7 +78,7 @@ engine::Missing missing_of(const runtime::RequestState& request) {
   return missing;
 }
 
-/// The ranks for whose data at least one of the calls waits, by their numbers in the job.
+/// The ranks that must still send data for at least one of the calls, by their numbers in the job.
 std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> requests) {
   std::set<Rank> ranks;
   for (const runtime::RequestState* one : requests) ranks.merge(missing_of(*one).ranks);
@@ -100,7 +101,7 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
 
 /// Creates a communicator with the options `given` and with the aggregators and algorithm rules
 /// that environment variables name. `parent` is the communicator from which the new one is made, or
-/// null; `members` are the ranks of `parent` that the new communicator has.
+/// null; `members` are the ranks of `parent` that belong to the new communicator.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
                                                                 runtime::CommunicatorImpl* parent,

@@ -48,8 +48,8 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
       if (!request) return request.status();
       requests[i] = Request(*request);
     }
-    // Wakes the progress thread, because the last call may have been too short to wake it, although
-    // an earlier call is long.
+    // A short last call may not wake the progress thread, even if an earlier call is long. The
+    // thread is therefore woken here.
     if (runs.size() > 1 && !calls.back().options.will_wait) state.progress()->wake();
     return {};
   });

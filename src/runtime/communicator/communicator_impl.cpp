@@ -151,8 +151,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // check_usable() passes the failures of all routes to the engine, so the engine knows which one
-  // was first. The loop therefore begins with the route of the engine, which is the last one.
+  // The loop begins with the engine's route, which is the last one in `routes_`. The engine knows
+  // the earliest failure, because check_usable() reports the failures of the other routes to it.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }

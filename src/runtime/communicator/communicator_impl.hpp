@@ -115,8 +115,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Calls `start` to begin a collective, and returns a request for it; fails if `start` fails.
   template <typename Start>
   Result<std::shared_ptr<RequestState>> request_of(Start&& start) {
-    // The request is allocated before the collective begins. If a later allocation failed, the
-    // request of a collective that already uses the caller's buffers would be lost.
+    // The request is allocated before the collective begins. Otherwise a failed allocation would
+    // leave a collective that uses the caller's buffers and has no request.
     auto request = std::make_shared<RequestState>();
     request->communicator = shared_from_this();
     CallRoute::Outcome outcome = start();

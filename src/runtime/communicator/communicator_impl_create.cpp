@@ -34,8 +34,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000), .yield_interval = Nanoseconds(10'000)};
-// Polling and yield times for a host with more ranks than cores. Without a yield, the rank that
-// runs first on a core would send its whole block before the other ranks of this core begin.
+// Polling and yield times if more ranks than cores share a set of cores. Without a yield, the rank
+// that runs first on a core would send its whole block before the other ranks of this core begin.
 constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
@@ -242,8 +242,8 @@ Status CommunicatorImpl::Creation::take_greetings(KeyAgreement& keys,
   for (std::size_t r = 0; r < peer_options->size(); ++r) {
     auto greeting = PeerOptions::decode((*peer_options)[r]);
     if (!greeting)
-      return failure_of({rank_of(r)}, Code::invalid_argument, "rank {}: {}", r,
-                        greeting.status().message());
+      return failure_of({rank_of(r)}, Code::invalid_argument,
+                        "cannot use the options of rank {}: {}", r, greeting.status().message());
     made_.greetings_.push_back(std::move(*greeting));
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
@@ -446,8 +446,8 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
   const double cores = allowed_core_count();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  // At real-time priority, the ranks that share these cores may together use at most half of the
-  // cores' time.
+  // At real-time priority, ranks that share cores may together use at most half of the time of
+  // these cores.
   times.realtime_share = 0.5 * std::min(1.0, cores / wanted);
   // If a host has several ranks, they wait for each other's threads rather than for the network, so
   // their threads stay at normal priority.

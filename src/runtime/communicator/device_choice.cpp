@@ -71,7 +71,8 @@ Result<std::string> wanted_device(const CommunicatorOptions& options) {
       asked_for(options.device_name, "the option device_name", "TUTTI_DEVICE", source);
   if (name.empty()) return std::string("auto");
   if (name == "auto" || name == "ip" || name == "host") return name;
-  return failure(Code::invalid_argument, "{} is \"{}\": use auto, ip or host", source, name);
+  return failure(Code::invalid_argument, "{} is \"{}\": use the device 'auto', 'ip' or 'host'",
+                 source, name);
 }
 
 Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
@@ -80,7 +81,8 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
       asked_for(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
   if (name.empty()) return std::string("ud");
   if (name == "ud" || name == "uc" || name == "none") return name;
-  return failure(Code::invalid_argument, "{} is \"{}\": use ud, uc or none", source, name);
+  return failure(Code::invalid_argument, "{} is \"{}\": use the multicast 'ud' or 'uc', or 'none'",
+                 source, name);
 }
 
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options) {
@@ -106,8 +108,8 @@ Result<std::uint32_t> max_connections(const CommunicatorOptions& options) {
   if (text.empty()) return 0u;
   const auto most = whole_number<std::uint32_t>(text);
   if (most && *most != 1) return *most;
-  return failure(Code::invalid_argument, "{} is \"{}\": use 2 or more, or 0 for no limit", source,
-                 text);
+  return failure(Code::invalid_argument,
+                 "{} is \"{}\": use 2 or more connections, or 0 for no limit", source, text);
 }
 
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options) {
@@ -170,7 +172,7 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
   if (wanted == "host" && !strangers.empty()) {
     return failure(Code::unsupported,
                    "the device 'host' needs all ranks on one host and of one user, but {} cannot "
-                   "share memory: set TUTTI_DEVICE to auto or ip",
+                   "share memory: set TUTTI_DEVICE to 'auto' or 'ip'",
                    strangers);
   }
   if (wanted == "host" || (wanted == "auto" && one_network && suits_host(greetings))) {

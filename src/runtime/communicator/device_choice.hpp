@@ -43,8 +43,8 @@ Result<bool> requires_multicast(const CommunicatorOptions& options);
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks, in rank order and with `me`, whose peer options have the same value in the field
-/// `identity` as those of rank `me`. They share the resource that the field identifies.
+/// The ranks that share a resource with rank `me`, in rank order and including `me`. The field
+/// `identity` of the peer options identifies the resource and is equal on these ranks.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 

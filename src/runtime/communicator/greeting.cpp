@@ -19,11 +19,11 @@ namespace {
 // The bytes with which peer options begin. The digit at the end is the version of the format.
 constexpr std::string_view kFormat = "tuttopt3";
 
-/// Identifies the boot of the host and the network namespace. Two processes with equal identities
+/// Identifies the network namespace and the boot of the host. Two processes with equal identities
 /// reach each other by loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }
 
-/// Identifies the boot of the host, the process namespace and the user. Two processes with equal
+/// Identifies the user, the process namespace and the boot of the host. Two processes with equal
 /// identities may open each other's memory.
 std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
@@ -38,7 +38,7 @@ cpu_set_t allowed_cores() {
   return allowed;
 }
 
-/// Identifies the boot of the host and the set of allowed cores. Processes with equal identities
+/// Identifies the set of allowed cores and the boot of the host. Processes with equal identities
 /// compete for the same cores, even in different namespaces.
 std::string processors_identity() {
   std::string identity = boot_identity();
@@ -123,8 +123,8 @@ class FieldReader {
     const auto bytes = take(name, get_u32(length, 0));
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  /// The name of the first damaged field. Null if all fields were valid and no bytes follow the
-  /// last one.
+  /// The place of the first error: the name of a field, or "after the last one" if bytes follow the
+  /// last field. Null if there is no error.
   const char* damaged() const {
     if (damaged_ != nullptr) return damaged_;
     return rest_.empty() ? nullptr : "after the last one";
@@ -160,17 +160,17 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
   const auto magic = std::as_bytes(std::span(kFormat));
   if (bytes.size() < magic.size() || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
-                   "the options that this rank sent are not from this version of Tutti: use the "
-                   "same build of Tutti on all ranks");
+                   "the received options are not from this version of Tutti: use the same build of "
+                   "Tutti on all ranks");
   }
   PeerOptions greeting;
   FieldReader reader(bytes.subspan(magic.size()));
   for_each_field(greeting, [&reader](const char* name, auto& field) { reader.read(name, field); });
   if (reader.damaged() == nullptr) return greeting;
-  return failure(Code::invalid_argument,
-                 "the options that this rank sent are damaged at the field {}: use the same build "
-                 "of Tutti on all ranks",
-                 reader.damaged());
+  return failure(
+      Code::invalid_argument,
+      "the received options are damaged at the field {}: use the same build of Tutti on all ranks",
+      reader.damaged());
 }
 
 std::uint32_t allowed_core_count() {
@@ -226,8 +226,8 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
 Status check_traces(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 0; r < greetings.size(); ++r) {
     if (greetings[r].trace_error.empty()) continue;
-    return failure_of({rank_of(r)}, Code::invalid_argument, "rank {} ({}): {}", r,
-                      greetings[r].host, greetings[r].trace_error);
+    return failure_of({rank_of(r)}, Code::invalid_argument, "rank {} ({}) cannot write a trace: {}",
+                      r, greetings[r].host, greetings[r].trace_error);
   }
   return {};
 }

@@ -40,9 +40,10 @@ struct Report {
   /// First rank whose multicast this rank did not receive; unused if `heard_all` is 1.
   std::uint32_t unheard = 0;
   std::uint32_t narrow = 0;  ///< 1 if a path to this rank does not pass datagrams of full length
-  /// Rank at which the narrowest path to this rank begins; unused if `narrow` is 0.
+  /// Sender of the path to this rank that has the lowest limit on the length of datagrams; unused
+  /// if `narrow` is 0.
   std::uint32_t narrow_source = 0;
-  std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the narrowest path
+  std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the path from narrow_source
 };
 
 /// The ranks with which a rank exchanges unicast probes: those at distances 1, 2, 4 and so on in
@@ -125,8 +126,8 @@ Status MembershipCheck::prepare_exchange() {
 }
 
 /// Sends short probes in every round, but long probes only in some rounds, because long probes in
-/// every round could exceed the traffic of a short job. Few suffice: all sockets are open by now,
-/// so even the first long probe usually arrives.
+/// every round could exceed the traffic of a short job. A few long probes suffice, because all
+/// sockets are open by now.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
@@ -181,9 +182,9 @@ Status MembershipCheck::late(Nanoseconds timeout) {
       unheard.empty() ? "hears the multicast of every rank"
                       : fmt::format("hears no multicast from rank(s) {}", fmt::join(unheard, ", "));
   return failure(Code::timeout,
-                 "rank {} ({}) {}, but within {} s at least one rank has not reported which "
-                 "multicast it hears: see the errors of the other ranks, and check that firewalls "
-                 "let UDP pass between the hosts",
+                 "rank {} ({}) {}, but within {} s at least one rank has not reported from which "
+                 "ranks it hears multicast: see the errors of the other ranks, and check that "
+                 "firewalls let UDP pass between the hosts",
                  index(context_.rank()), names_[index(context_.rank())], names,
                  timeout.count() / 1'000'000'000);
 }

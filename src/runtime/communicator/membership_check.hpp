@@ -38,7 +38,8 @@ struct NarrowPath {
 
 /// The result of a membership check, the same on all ranks.
 struct MembershipFindings {
-  /// Empty if every rank receives the multicast of every other rank on every subgroup.
+  /// A pair of ranks between which multicast does not pass; empty if every rank receives the
+  /// multicast of every other rank on every subgroup.
   MulticastGap gap;
   std::optional<NarrowPath> narrow{};  ///< nothing if datagrams of full length pass all paths
 };

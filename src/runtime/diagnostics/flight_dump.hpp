@@ -29,7 +29,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
                          std::uint16_t communicator, std::string_view reason);
 
 /// Makes SIGUSR1 cause a dump of this communicator. If the program handles SIGUSR1 itself, its
-/// handler stays, and an error says that only failures cause dumps.
+/// handler stays, and the function returns an error that says that only failures cause dumps.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

@@ -48,9 +48,10 @@ class RankTrace {
 
   /// The log of collectives and their tasks.
   observe::TraceLog& tasks() { return tasks_; }
-  /// The log of the engine's owner; the threads that own the engine in turn share this log.
+  /// The log of the threads that own the engine. They own it one after the other and share this
+  /// log.
   observe::TraceLog& engine_owner() { return engine_owner_; }
-  /// Makes the log of one more receive worker. Any thread may call this function.
+  /// Adds a log for another receive worker to this trace. Any thread may call this function.
   observe::TraceLog& add_worker();
 
   std::string path() const;

@@ -46,7 +46,7 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   for (std::size_t r = 0; r < ends->size(); ++r) {
     const Bytes& text = (*ends)[r];
     if (text.empty()) continue;
-    return failure(Code::unsupported, "rank {}: {}", r,
+    return failure(Code::unsupported, "rank {} cannot join the hierarchy: {}", r,
                    std::string(reinterpret_cast<const char*>(text.data()), text.size()));
   }
   return made;
@@ -79,8 +79,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // Every rank takes part in all exchanges by which the host sides, and then the across sides, are
-  // created. A rank without an across side only calls finish() in the second part.
+  // The host sides are created first, and then the across sides. Every rank takes part in the
+  // exchanges for both, so a rank without an across side calls finish() for the second part.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -166,8 +166,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // finish() needs the engine. This thread may not own it yet, because a call ends in the thread
-  // that started it if every stage ends as soon as it begins.
+  // Only the owner of the engine may call finish(). If every stage ends as soon as it begins, the
+  // call ends in the thread that started it, and this thread may not own the engine.
   progress_->with_engine([&] { finish(job); });
 }
 

@@ -35,15 +35,14 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// True if a rule from an environment variable chooses the algorithm of the call. Any thread may
-  /// call it.
+  /// True if a rule from an environment variable chooses the algorithm of the call. Thread-safe.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
   /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. A
   /// call that names no algorithm takes this route only if `overruled` returns false. With `groups`
   /// there is an across side for each local rank. Only the ranks of the job know `key`; `names`
-  /// contains the ranks' numbers in the job.
+  /// gives the number in the job of each rank of the communicator.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
@@ -69,7 +68,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Status status() const override;
   bool busy() const override;
   Status close(Instant deadline) override;
-  /// The hierarchy in words, such as "2 hosts of 4 ranks each, joined by shared memory".
+  /// A description of the hierarchy for users, such as "2 hosts of 4 ranks each, joined by shared
+  /// memory".
   std::string describe() const override;
   /// The counters of both side communicators together, and the counter hierarchical_calls.
   CounterList counters() const override;

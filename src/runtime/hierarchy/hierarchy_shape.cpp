@@ -16,7 +16,8 @@ Result<HierarchyShape> HierarchyShape::parse(std::string_view text) {
     const auto leaders = whole_number<std::uint32_t>(text);
     if (leaders.value_or(0) > 0) return HierarchyShape{.leaders_per_host = *leaders};
   }
-  return failure(Code::invalid_argument, "use leaders, leaders=N, groups or flat");
+  return failure(Code::invalid_argument,
+                 "the hierarchy must be 'leaders', 'leaders=N', 'groups' or 'flat'");
 }
 
 std::string HierarchyShape::text() const {

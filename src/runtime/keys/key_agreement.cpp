@@ -49,7 +49,7 @@ Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
   if (offer.rank != rank || offer.size != own_.size) {
     return failure(
         Code::invalid_argument,
-        "the process that the bootstrap returns as rank {} of {} calls itself rank {} of {}: give "
+        "the bootstrap returned the bytes of rank {2} of {3} in the place of rank {0} of {1}: give "
         "every process a rank of its own, and all processes the same number of ranks",
         rank, own_.size, offer.rank, offer.size);
   }

@@ -96,8 +96,8 @@ void BackgroundThread::on_watch_disarmed() {
 
 void BackgroundThread::before_application_leaves() {
   if (!left_asleep_) return;
-  // The progress thread sleeps, and the engine's events no longer wake it. The timer wakes it
-  // instead, so that it checks whether the engine needs an owner.
+  // The progress thread sleeps, and the engine's events no longer wake it. The timer wakes the
+  // thread instead; the thread then checks whether the engine needs an owner.
   const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
   (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
@@ -119,8 +119,8 @@ void BackgroundThread::watch_engine(bool on) {
 // ---- parking ------------------------------------------------------------------------------------
 
 /// Sleeps until this thread may take the engine (true) or must end (false). It may take a free
-/// engine at once after wake(), within kParkPollInterval if work is due or an expected wait has not
-/// come, and otherwise when no application thread has used the engine for kParkMin to kParkMax.
+/// engine if wake() was called, if work is due, if an expected wait has not come, or if no
+/// application thread has used the engine for some time (kParkMin to kParkMax).
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
@@ -174,8 +174,8 @@ void BackgroundThread::run() {
 
 // ---- owning the engine --------------------------------------------------------------------------
 
-/// Calls own(). An exception in own() fails all communicators, but the thread continues. Nothing
-/// throws while the thread sleeps without owning the engine.
+/// If own() throws, all communicators fail, but the thread continues. This thread then still owns
+/// the engine, because nothing throws while it sleeps in watch().
 Instant BackgroundThread::own_contained() {
   try {
     return own();
@@ -185,9 +185,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until stop() is called, or until an application thread wants the engine or has taken it;
-/// the result is then kNever. If this thread took the engine only for due work, also returns when
-/// that work is done; the result is then the time at which the engine must be polled again.
+/// Polls until stop() is called, or until an application thread wants the engine or has taken it,
+/// and then returns kNever. If this thread took the engine only for due work, it stops when that
+/// work is done, and returns the time at which the engine must be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
@@ -243,8 +243,8 @@ bool BackgroundThread::watch() {
   }
   {
     EngineOwnership::Lock lock = ownership_.lock();
-    // The engine may be owned by an application thread that runs an inline step. Such a step is
-    // short, so this thread waits for its end.
+    // An application thread may own the engine for an inline step. Inline steps are short, so this
+    // thread waits for the end of the step.
     while (ownership_.state() == EngineState{Owner::application, Watch::armed}) {
       ownership_.await_change(lock, kInlineStepWait,
                               [this] { return ownership_.owner() == Owner::none; });

@@ -42,9 +42,8 @@ class BackgroundThread {
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
   /// Declares that the application is expected to wait before `latest`. If the application does not
   /// wait by then, the parked progress thread takes the engine at its next check, after some
-  /// milliseconds. A progress thread that sleeps on the network makes no such check. The caller
-  /// must therefore have polled the engine after it submitted its call, because a poll makes the
-  /// progress thread park. Any thread.
+  /// milliseconds. The caller must have polled the engine after it submitted its call: a progress
+  /// thread that sleeps on the network does not check until a poll makes it park. Any thread.
   void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
   /// Records that the application waits; returns true if the wait was expected. Any thread.
   bool on_wait() {
@@ -114,9 +113,9 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// An application thread may take the engine while the progress thread sleeps on the network.
-  /// When the application thread releases the engine, it stores application_rounds_ here; park()
-  /// stores kNone.
+  /// The value that application_rounds_ had when an application thread released the engine while
+  /// the progress thread slept on the network; otherwise kNone. If application_rounds_ still has
+  /// this value in park(), the progress thread takes the engine at once.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   /// True: the application has computed while a call was in flight.

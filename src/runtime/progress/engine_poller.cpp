@@ -111,8 +111,8 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
   }
 }
 
-/// Awakens each communicator that has something to do. The owner's own wake-up descriptor is not
-/// cleared, because another thread may want the engine.
+/// Awakens each communicator that has something to do. The event of notify_owner() is not cleared,
+/// because a thread that wants the engine may have set it.
 void EnginePoller::awaken_all_due(Instant now) {
   awaken_changed();
   // Recomputes `dormant_deadline_` even if no communicator is dormant: the old value may belong to

@@ -56,8 +56,8 @@ class EnginePoller {
   }
   /// Declares that a dormant communicator may have a new call or a new failure. Any thread.
   void on_change() { changed_.store(true, std::memory_order_seq_cst); }
-  /// Runs one step of one communicator and returns true if the step did some work. An exception in
-  /// the step fails the communicator.
+  /// Runs one step of one communicator and returns true if the step did some work. If the step
+  /// throws, the communicator fails.
   template <typename Step>
   static bool run_contained(engine::CommunicatorContext& context, Step&& step) {
     try {
@@ -82,7 +82,7 @@ class EnginePoller {
   bool only_slot_exchanges() const;
 
   /// Sleeps until a communicator has something to do, another thread calls notify_owner(), or the
-  /// deadline passes. Writes the time of the sleep to the trace through `busy`.
+  /// deadline passes. `busy` writes the time of the sleep to the trace.
   void block(Instant deadline, observe::BusyTrace& busy);
   /// Prepares all communicators to wake a sleeping owner; returns false if there is work already.
   /// Lowers `deadline` to the time at which the engine must be polled again.

@@ -215,9 +215,9 @@ void Progress::submit(engine::CommunicatorContext& context,
   leave_to_background(polled, bytes);
 }
 
-/// Wakes the progress thread, with one exception: if the call is short, this thread has polled the
-/// engine, and the application is expected to wait at once, the progress thread would compete with
-/// the waiting thread for the engine.
+/// Wakes the progress thread, unless the call is short, this thread has polled the engine, and the
+/// application is expected to wait at once. In that case the progress thread would compete with the
+/// waiting thread for the engine.
 void Progress::leave_to_background(bool polled, std::uint64_t bytes) {
   if (!polled || bytes > kShortCallBytes || !overlap_.waits_soon()) return wake();
   background_.expect_wait(now() + OverlapPredictor::kSoon);

@@ -27,8 +27,8 @@
 
 namespace tutti::runtime {
 
-/// Serves any number of communicators. Thread-safe. An exception in a step of a communicator fails
-/// only this communicator, and the engine becomes free again.
+/// Serves any number of communicators. Thread-safe. If a step of a communicator throws, only this
+/// communicator fails, and the engine becomes free again.
 class Progress {
  public:
   /// `priority` applies to the library's own threads. The progress thread asks for this priority

@@ -114,7 +114,7 @@ bool ReceiveThread::take_changes() {
   return !stop_;
 }
 
-/// Polls a worker. An exception fails the worker's communicator, but the thread continues.
+/// Polls a worker. If the poll throws, the worker's communicator fails, but the thread continues.
 bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
   try {
     return worker.poll(at);

@@ -30,8 +30,8 @@ class ReceiveThread {
 
   /// Adds a worker to those that the thread polls.
   Status attach(engine::ReceiveWorker& worker);
-  /// Stops polling a worker and returns once the thread no longer uses it. Does nothing if this
-  /// thread does not poll the worker.
+  /// Stops polling a worker, and returns once the thread no longer uses the worker. Has no effect
+  /// if the thread does not poll this worker.
   void detach(engine::ReceiveWorker& worker);
 
  private:

@@ -17,9 +17,9 @@ struct CoreTimes {
   /// Time for which a waiting thread works before it yields, if it has already slept during this
   /// wait.
   Nanoseconds yield_after = Nanoseconds::max();
-  /// Time of work before the first yield. If an operation asks that all ranks of a core begin
-  /// together, the thread instead yields as soon as it has done some work, because the rank that
-  /// sends its first data last delays all ranks.
+  /// Time for which a waiting thread works before it yields, if it has not slept during this wait.
+  /// If an operation asks that all ranks of a core begin together, the thread yields after any
+  /// work, because the rank that sends its first data last delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
   /// Time of polling without work between two yields. A yield is a system call: it lasts as long
   /// as several polls, and data that arrive meanwhile must wait.

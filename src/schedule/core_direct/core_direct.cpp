@@ -79,9 +79,9 @@ class Lowering {
   std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
   std::vector<std::uint32_t> entries_;  ///< for each queue, the number of entries added so far
   std::vector<std::uint32_t> rounds_;   ///< for each queue, the round of the entry added last
-  /// For each queue, the number of entries that the waits of the lowered schedule already cover.
+  /// For each queue, the number of entries for whose completion the lowered schedule already waits.
   std::vector<std::uint32_t> awaited_;
-  /// For each queue, the number of entries that the lowered schedule already enables.
+  /// For each queue, the number of entries that the lowered schedule already releases by enables.
   std::vector<std::uint32_t> released_;
   std::vector<bool> early_;  ///< for each task, true if the host can run it before all messages
   std::map<Rank, Ends> to_;
@@ -104,16 +104,16 @@ Status Lowering::check() const {
                        task.kind == TaskKind::reduce;
     if (!known || from_.queues()[task.queue].kind != QueueKind::free)
       return failure(Code::unsupported,
-                     "{} cannot be lowered to a management queue: use only send, recv, signal, "
-                     "copy and reduce, on queues of the kind free",
+                     "{} cannot be lowered to a management queue: use only the tasks 'send', "
+                     "'recv', 'signal', 'copy' and 'reduce', on queues of the kind 'free'",
                      describe(from_, t));
     if (task.kind == TaskKind::copy || task.kind == TaskKind::reduce) continue;
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];
     if (task.slot != next++)
       return failure(
           Code::unsupported,
-          "{} has the wrong match slot, because the next one of its connection is {}: number the "
-          "messages of a connection from 0, without gaps and in the order of their tasks",
+          "{} must have match slot {}, the next one of its connection: number the messages of a "
+          "connection from 0, without gaps and in the order of their tasks",
           describe(from_, t), next - 1);
   }
   return {};
@@ -244,7 +244,7 @@ std::vector<TaskIndex> Lowering::in_order_of_release() const {
   return order;
 }
 
-/// Releases the receives of each held queue that precede its first receive with dependencies.
+/// Releases, in each held queue, the receives before the first one that has dependencies.
 void Lowering::release_first_receives() {
   std::map<QueueIndex, bool> stopped;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {

@@ -1,10 +1,10 @@
 // Lowers a schedule to queues for a network interface that carries out waits and enables
 // ([Inozemtsev12] 3, 4.1). The host posts all sends and receives at once. One management queue
-// releases them round by round, and the host sees only the completion of the last wait. The
-// receives of a queue that precede its first receive with dependencies do not wait for their round.
+// releases them round by round, and the host sees only the completion of the last wait. In each
+// queue, the receives before the first one that has dependencies do not wait for their round.
 //
 // Every queue except the management queue has a completion queue of its own, because a wait counts
-// completions and cannot identify messages. Copies and reductions that precede every message are in
+// completions and cannot identify messages. Copies and reductions that depend on no message are in
 // a host queue that runs at once; the others are in a host queue that the management queue
 // releases.
 //

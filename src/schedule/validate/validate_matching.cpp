@@ -187,8 +187,8 @@ class CollectMap {
 
   bool member() const { return member_; }
 
-  /// Records that `sender` multicasts into its target cells, and appends the collect tasks that
-  /// receive this multicast to `out`.
+  /// Records that `sender` multicasts into its target cells. Appends to `out` the collect tasks
+  /// that receive this multicast.
   void deliver(GlobalTask sender, std::vector<Delivery>& out, Findings& findings) {
     for_each_cell(all_.task(sender).target, [&](std::size_t cell) {
       if (cell_of_collect_[cell] == kNoTask) {

@@ -84,7 +84,7 @@ struct Delivery {
 
 /// All messages and multicasts, each with its sender and receiver.
 struct Matching {
-  std::vector<Delivery> messages;  ///< all messages, sorted by receiver, then key
+  std::vector<Delivery> messages;  ///< all messages, sorted by receiver, then by `key`
   /// One entry for each pair of a multicast and a collect that receives it.
   std::vector<Delivery> multicasts;
   /// For each task, the index in `messages` of the first message that it receives. The last of the

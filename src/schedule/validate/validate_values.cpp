@@ -83,8 +83,8 @@ class ValueRun {
   void compare_with_promise(Validation& validation) {
     validation.rank_ordered = reduces(all_.at(0).purpose().collective);
     validation.same_association = validation.rank_ordered;
-    // For each block and cell, the value of the fold at the first rank that has the cell; the
-    // values at other ranks are compared with this value.
+    // For each cell of each block, the fold at the first rank that has this cell. The folds at the
+    // other ranks are compared with it.
     std::vector<ValueId> association;
     for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
       const Schedule& schedule = all_.at(r);

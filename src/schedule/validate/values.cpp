@@ -23,19 +23,19 @@ Values::Values(std::uint32_t ranks, std::uint32_t blocks)
 
 Result<ValueId> Values::combine(ValueId left, ValueId right) {
   if (left == kUnwritten || right == kUnwritten)
-    return failure(Code::invalid_argument, "folds bytes that no task has written");
+    return failure(Code::invalid_argument, "the task folds bytes that no task has written");
   const std::uint64_t pair = std::uint64_t{left} << 32 | right;
   if (const auto known = combined_.find(pair); known != combined_.end()) return known->second;
 
   const Fold l = folds_[left];
   const Fold r = folds_[right];
   if (l.block != r.block)
-    return failure(Code::invalid_argument, "folds a value of block {} with a value of block {}",
-                   l.block, r.block);
+    return failure(Code::invalid_argument,
+                   "the task folds a value of block {} with a value of block {}", l.block, r.block);
   for (std::uint32_t w = 0; w < words_; ++w) {
     const std::uint64_t twice = contributors(left)[w] & contributors(right)[w];
     if (twice != 0)
-      return failure(Code::invalid_argument, "folds the contribution of rank {} twice",
+      return failure(Code::invalid_argument, "the task folds the contribution of rank {} twice",
                      w * 64 + static_cast<std::uint32_t>(std::countr_zero(twice)));
   }
   const auto value = static_cast<ValueId>(folds_.size());

@@ -51,8 +51,8 @@ class HalfBroadcast {
   }
 
  private:
-  /// The position of a rank, counted cyclically from the root. Position 0 is the root; positions
-  /// from 1 are nodes of the trees.
+  /// The position of a rank, counted cyclically from the root. Position 0 is the root; the
+  /// other positions are the nodes of the trees.
   std::uint32_t position_of(std::uint32_t rank) const {
     return (rank + below_root_ + 1 - call_.root) % (below_root_ + 1);
   }

@@ -61,8 +61,8 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if this rank also takes part for a folded rank. It then first combines that rank's data
-  /// with its own.
+  /// True if this rank also takes part for the folded rank of its pair. It first combines the
+  /// folded rank's data with its own.
   bool has_giver() const { return folding_.paired() && !folding_.folded(); }
   bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
@@ -142,9 +142,8 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// In the gather, this rank receives blocks in the steps from doublings_ - 1 down to the returned
-  /// number n. If n is above 0, it then sends all its blocks in step n - 1; if n is 0, it is the
-  /// rank that gathers all blocks for the root.
+  /// Returns n: in the gather, this rank receives blocks in the steps doublings_ - 1 down to n. It
+  /// then sends all its blocks in step n - 1 or, if n is 0, has all blocks of the result.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -165,9 +164,8 @@ class Halving {
     }
   }
 
-  /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather; a
-  /// rank that takes part for a folded rank then passes a trigger to the folded rank, unless the
-  /// folded rank is the root.
+  /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather, and
+  /// then from each partner to its folded rank, unless the folded rank is the root.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {

@@ -1,8 +1,8 @@
 // Builds the descriptor sequences of one rank for one segment of a collective of [Xu25] 1.2.
 //
-// The number of ranks is free within the limits of each algorithm. A port may be reused as soon as
-// its sequence has completed at this rank. By then either the receivers have consumed the packets
-// of the sequence, or no later packet can overtake these packets.
+// Any number of ranks within the limits of the algorithm is possible. A port may be reused as soon
+// as its sequence has completed at this rank. By then either the receivers have consumed the
+// packets of the sequence, or no later packet can overtake these packets.
 //
 // The algorithm determines the order of a fold, which is the same in every run:
 //   flat       in rank order, ((a0 op a1) op a2) ..., for at most 17 ranks

@@ -52,10 +52,11 @@ class Lowering {
       const Task& task = schedule_.tasks()[t];
       if (!has_descriptor(task.kind) ||
           schedule_.queues()[task.queue].kind != schedule::QueueKind::free) {
-        return failure(Code::unsupported,
-                       "offload: {} cannot be lowered to a descriptor: use only send, signal, "
-                       "recv, wait_keys, reduce and copy, on queues of the kind free",
-                       describe(schedule_, t));
+        return failure(
+            Code::unsupported,
+            "offload: {} cannot be lowered to a descriptor: use only the tasks 'send', 'signal', "
+            "'recv', 'wait_keys', 'reduce' and 'copy', on queues of the kind 'free'",
+            describe(schedule_, t));
       }
       if (task.slot >= kSequenceIds && task.kind != TaskKind::wait_keys) return too_many(task.peer);
       for (const schedule::Key& key : schedule_.keys(t)) {
@@ -111,7 +112,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      // Never true: each task depends only on earlier tasks, so at least one task is always ready.
+      // `best` is always set: each task depends on earlier tasks only, so at least one is ready.
       if (!best) break;
       placed[*best] = true;
       ordered.push_back(*best);

@@ -1,4 +1,4 @@
-// Lowers one rank's schedule to a sequence of descriptors.
+// Lowers one rank's schedule: translates its tasks to a sequence of descriptors.
 //
 // A unit runs a sequence strictly in order, so the lowering chooses an order with short waits.
 // Tasks that wait for no peer come as soon as their dependencies allow; the other tasks follow in

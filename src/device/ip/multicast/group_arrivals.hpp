@@ -28,12 +28,12 @@ struct FrameArrival {
   std::vector<std::byte> frame;
 };
 
-/// A queue of arrivals of one kind. An atomic flag lets `take` skip the lock, because arrivals are
-/// rare.
+/// A queue of arrivals of one kind. Arrivals are rare, so an atomic flag lets `take` skip the lock
+/// while the queue is empty.
 template <typename T>
 class GroupArrivals {
  public:
-  /// Capacity of the queue; further arrivals are dropped, as at a full socket.
+  /// Capacity of the queue; further arrivals are dropped, as by a full socket buffer.
   static constexpr std::size_t kMax = 1024;
 
   /// Adds an arrival; false if there is no room.

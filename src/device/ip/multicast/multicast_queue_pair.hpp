@@ -31,9 +31,10 @@ struct GroupSettings {
   Multicast multicast = Multicast::ud;
   std::uint32_t hops = 1;  ///< hop limit of multicast datagrams; with 1, no router forwards them
   TrafficClasses traffic{};
-  /// True: another rank of this host receives too, so the kernel must loop multicast back.
+  /// True: the host has several ranks of the communicator, so the kernel must loop multicast back.
   bool shared_host = false;
-  /// True: the queue pair also receives unicast to this rank, if no other rank shares its port.
+  /// True: the queue pair also receives unicast to this rank, unless another rank of the host uses
+  /// the same port.
   bool receive_unicast = false;
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
@@ -112,7 +113,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
     SingleWriterCounter rejected_replayed;
-    /// Probes and frames that were dropped because the queue for the owner was full.
+    /// Probes and frames dropped because the queue for the endpoint's owner was full.
     SingleWriterCounter arrivals_dropped;
     SingleWriterCounter calls;
   };
@@ -168,7 +169,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Status open_receive(const Interface& interface, const SocketAddress& group);
   Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
-  /// Multicasts one datagram by itself.
+  /// Multicasts a single datagram at once.
   Status post_alone(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload);
   /// Keeps a verified probe or frame for the owner of the endpoint; false if there is no room.

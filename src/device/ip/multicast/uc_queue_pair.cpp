@@ -144,9 +144,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
 }
 
 /// Prepares `vectors_` so that one receive writes the payloads of the waiting datagrams directly to
-/// `at`. Returns how many of the datagrams are fragments of the message of `first` if no fragment
-/// is missing. Returns 0 if a direct receive saves nothing: most of the datagrams belong to another
-/// message, or only one of many fragments is waiting.
+/// `at`. Returns how many of the datagrams belong to the same message as the fragment `first`,
+/// provided that none was lost. Returns 0 if a direct receive saves nothing: most of the datagrams
+/// belong to another message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -159,8 +159,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected fragments go to `aside_`, to the offset that they would have if the
-  // whole receive went to `aside_`.
+  // The bytes after the expected fragments go to `aside_`. Their offset in `aside_` is their offset
+  // in the whole receive.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -189,8 +189,8 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
 }
 
 /// Copies the first unexpected datagram, at index `from`, and all later ones to `aside_`, where
-/// `take_aside` handles them. Each lies at the offset that it would have if the whole receive had
-/// gone to `aside_`.
+/// `take_aside` handles them. The offset of a datagram in `aside_` is its offset in the whole
+/// receive.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

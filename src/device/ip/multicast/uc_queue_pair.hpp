@@ -108,8 +108,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t next_staging_ = 0;
   std::uint64_t polls_ = 0;
 
-  // Datagrams that were received but not handled yet. They are in `aside_` or `flat_`; the one that
-  // `held_` refers to is handled first.
+  // Datagrams that were received but not handled yet, in `aside_` or `flat_`. If `held_` is not
+  // empty, it refers to one of these datagrams, which is handled first.
   DatagramBatch flat_;
   std::unique_ptr<std::byte[]> aside_;
   std::span<const std::byte> aside_left_{};

@@ -52,7 +52,7 @@ class CongestionWindow {
   std::uint32_t frames_;
   std::uint32_t limit_ = UINT32_MAX;
   std::uint32_t acknowledged_ = 0;  ///< frames acknowledged since the window last changed
-  std::uint32_t allowance_ = 0;     ///< retransmissions that may exceed the window
+  std::uint32_t allowance_ = 0;     ///< number of retransmissions that may exceed the window
   std::uint64_t epoch_end_ = 0;     ///< newest transmission when the window was last halved
 };
 

@@ -72,7 +72,7 @@ class SendWindow {
   /// Sequence number of the next new frame.
   std::uint32_t next() const { return next_; }
   /// Time at which the oldest frame counts as impossible to deliver: `patience` after it became the
-  /// oldest. kNever as long as the peer has answered fewer than kMaxDeliveries of its transmissions
+  /// oldest frame. kNever until the peer has answered kMaxDeliveries transmissions of this frame
   /// without acknowledging it.
   Instant undelivered_at(Nanoseconds patience) const {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;

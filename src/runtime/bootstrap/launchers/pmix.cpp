@@ -165,8 +165,8 @@ class Session {
 
   Status check(pmix_status_t status, const char* call) const {
     if (status == PMIX_SUCCESS) return {};
-    return failure(status == PMIX_ERR_TIMEOUT ? Code::timeout : Code::system, "{} failed: {}", call,
-                   library_.error_string(status));
+    return failure(status == PMIX_ERR_TIMEOUT ? Code::timeout : Code::system,
+                   "the call of {} failed: {}", call, library_.error_string(status));
   }
 
   const Library& library_;

@@ -21,7 +21,8 @@ class RefusalLog {
   RefusalLog(std::string door, std::function<void(const std::string&)> write)
       : door_(std::move(door)), write_(std::move(write)) {}
 
-  /// Counts a refused connection and logs it. Control characters of the reason are escaped.
+  /// Counts a refused connection and logs it. Bytes of the reason `why` that are not printable
+  /// ASCII are escaped.
   void refuse(const std::string& peer, const std::string& why, Deadline now);
   /// Number of refused connections. Any thread may call this function at any time.
   std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }

@@ -69,7 +69,7 @@ std::string peer_of(const Socket& socket);
 std::string neighbourhood_of(const Socket& socket);
 
 /// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
-/// another connection, the loop leaves out the listener for a short time (a pause): otherwise
+/// another connection, the loop does not poll the listener for a short time (a pause), because
 /// poll() would report the same waiting connection again and again.
 class Listener {
  public:

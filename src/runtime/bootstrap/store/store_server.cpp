@@ -114,7 +114,7 @@ class BootstrapServer::Loop {
   /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
   /// the poll.
   void poll_once(Deadline latest, bool wakes);
-  /// Calls poll_once; an exception ends the store's job with an error.
+  /// Calls poll_once. If poll_once throws, the job that this store serves ends with an error.
   void poll_contained(Deadline latest, bool wakes);
   void give_up(const Status& why) noexcept;
   Deadline next_deadline(Deadline now) const;
@@ -206,12 +206,12 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
-  sweep();  // an exception in the last round may have left ended connections in the list
+  sweep();  // after an exception in the previous call, the list may have ended connections
   const Deadline now = SteadyClock::now();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While the server stops, `wakes` is false: the wake-up descriptor is then always readable and
-  // would end every poll at once. `wakes` is a parameter, because `stopping_` may have changed
+  // `wakes` is false while the server stops, because the wake-up descriptor is then always readable
+  // and would end every poll at once. `wakes` is a parameter, because `stopping_` may have changed
   // since the caller read it.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
@@ -260,7 +260,7 @@ void BootstrapServer::Loop::accept_some() {
   }
 }
 
-/// Closes the stranger `number`, because the connection accepted last exceeds a limit.
+/// Closes the connection of the stranger `number`, because the newest connection exceeds a limit.
 void BootstrapServer::Loop::drop(Strangers::Number number) {
   const auto found =
       std::find_if(connections_.begin(), connections_.end(),

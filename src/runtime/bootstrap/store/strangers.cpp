@@ -23,8 +23,8 @@ Strangers::Number Strangers::arrive(const std::string& neighbourhood) {
 }
 
 std::optional<Strangers::Number> Strangers::surplus() const {
-  // If several neighbourhoods have equally many strangers, the one with the oldest stranger is
-  // chosen.
+  // A neighbourhood is an IPv4 address or an IPv6 /64. If several of them have equally many
+  // strangers, the one with the oldest stranger is chosen.
   const auto busiest = std::max_element(by_neighbourhood_.begin(), by_neighbourhood_.end(),
                                         [](const auto& a, const auto& b) {
                                           if (a.second.size() != b.second.size())

@@ -30,8 +30,8 @@ class Strangers {
   explicit Strangers(Limits limits) : limits_(limits) {}
 
   Number arrive(const std::string& neighbourhood);
-  /// The stranger to close if a limit is exceeded, otherwise nothing. It is the oldest one of the
-  /// neighbourhood that has the most strangers.
+  /// The stranger to close if a limit is exceeded, otherwise nothing: the oldest stranger of the
+  /// IPv4 address or IPv6 /64 that has the most strangers.
   std::optional<Number> surplus() const;
   /// Removes a connection that has ended, or that has shown that it belongs to a job.
   void leave(Number number);

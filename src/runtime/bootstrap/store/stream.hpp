@@ -19,8 +19,9 @@ namespace tutti::runtime {
 inline constexpr std::string_view kStoreDoor = "tutti store door 1";
 inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
 
-/// One end of a connection. The socket is nonblocking; only the functions with a deadline wait.
-/// Errors of TLS are those of crypto::TlsSession. One thread at a time may use a stream.
+/// One end of a connection. The socket is nonblocking; only the functions with a deadline wait. A
+/// function that uses TLS may return the errors of crypto::TlsSession. One thread at a time may use
+/// a stream.
 class Stream {
  public:
   using Role = crypto::TlsSession::Role;
@@ -63,8 +64,8 @@ class Stream {
   std::optional<crypto::TlsSession> tls_;
   Bytes encrypted_;             ///< TLS records that wait for the socket
   std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
-  /// Number of bytes that TLS had encrypted when an exception ended send_some; otherwise 0. The
-  /// next call gets the same bytes again and must not encrypt them twice.
+  /// Number of bytes that TLS has encrypted in a send_some() that an exception ended; otherwise 0.
+  /// The next send_some() gets the same bytes again and must not encrypt them twice.
   std::size_t written_bytes_ = 0;
   std::optional<std::byte> first_byte_;
 };
