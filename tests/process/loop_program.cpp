@@ -60,7 +60,7 @@ constexpr std::chrono::milliseconds kLongCall{5};
 constexpr std::size_t kMaxLongCalls = 4096;
 
 volatile std::sig_atomic_t g_end_requested = 0;
-long g_starve = 0;  ///< the allocation with this number after SIGUSR2 fails
+long g_starve = 0;  ///< number of the allocation that fails, counted from SIGUSR2
 
 void request_end(int) { g_end_requested = 1; }
 void starve(int) { tutti::test::fail_allocation(g_starve); }

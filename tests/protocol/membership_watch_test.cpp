@@ -61,7 +61,7 @@ TEST(MembershipWatch, ChunkOfTheMissedSource_resetsTheCountOfMissedBlocks) {
   }
 }
 
-TEST(MembershipWatch, ChunkOfAnotherSource_keepsTheCountOfMissedBlocks) {
+TEST(MembershipWatch, ChunkOfAnotherSource_doesNotResetTheCountOfMissedBlocks) {
   MembershipWatch watch(kRanks);
   miss(watch, MembershipWatch::kMissedCollectives - 1, kLongBlock, kBegin);
   watch.heard(rank_of(1));

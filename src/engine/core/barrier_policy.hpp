@@ -1,6 +1,7 @@
-// Decides which collectives begin with a ready barrier. Bytes sent to a rank count as unconfirmed
-// until a later collective, or a ready barrier, proves that every rank has consumed them. The
-// unconfirmed bytes never exceed what a rank can store for collectives that it has not called.
+// Decides which collectives begin with a ready barrier. Sent bytes are unconfirmed until a later
+// collective, or a ready barrier, proves that every rank has consumed them. A rank that is late can
+// store a limited number of bytes, so a collective that would exceed this number begins with a
+// ready barrier.
 #pragma once
 
 #include <cstdint>

@@ -30,14 +30,11 @@ void ChunkReceiver::set_resolver() {
 Status ChunkReceiver::use_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_.subgroup_count();
   if (workers == 0 || workers > most || team_ || operations_.busy()) {
-    return failure(Code::internal,
-                   "cannot start {} receive workers for {} subgroups{}: start 1 to {} workers, "
-                   "only once, and while no collective runs",
-                   workers, most,
-                   operations_.busy() ? " while a collective runs"
-                   : team_            ? " a second time"
-                                      : "",
-                   most);
+    return failure(Code::internal, "cannot start {} receive workers for {} subgroups: {}", workers,
+                   most,
+                   operations_.busy() ? "start them before the first collective"
+                   : team_            ? "start them only once"
+                                      : "start at least 1, and at most 1 per subgroup");
   }
   if (Status status = endpoint_.use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(endpoint_, workers, operations_.next_epoch() - 1,
