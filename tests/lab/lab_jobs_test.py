@@ -85,7 +85,7 @@ class LabJobs(unittest.TestCase):
                     self.assertEqual(set(shares[f"tutti-{name}-a0"].split(",")), own)
             refused = self.lab("cores", "--name", name, "--hosts", "4")
             self.assertEqual(refused.returncode, 2)
-            self.assertIn(f"lab '{name}' has only 3 hosts", refused.stderr)
+            self.assertIn(f"more than the 3 hosts of lab '{name}'", refused.stderr)
         finally:
             self.lab("down", "--name", name)
 

@@ -227,7 +227,7 @@ TEST(SortRun, ImpossibleSortsAreRefused) {
   spec = small(1, ListRunner::nic, true);
   EXPECT_NE(refusal(spec).find("a radix of 2 to 65536"), std::string::npos) << refusal(spec);
   spec = small(65536, ListRunner::nic, true);
-  EXPECT_NE(refusal(spec).find("only send eager messages"), std::string::npos) << refusal(spec);
+  EXPECT_NE(refusal(spec).find("only lists of eager messages"), std::string::npos) << refusal(spec);
   spec.runner = ListRunner::host;
   EXPECT_EQ(refusal(spec), "accepted");
   spec.hosts = spec.ranks_per_host = 1;

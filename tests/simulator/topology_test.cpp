@@ -248,7 +248,7 @@ TEST(Topology, ParseErrorsNameTheLineAndTheRemedy) {
   expect("fat-tree down 4 4 up 1 2 hosts 17", "1", "17 hosts do not fit into a fat tree with 16");
   expect("fat-tree down 4 up 1\nswitch a", "2", "remove this line");
   expect("switch a\nfat-tree down 4 up 1", "2", "remove the switches above");
-  expect("dragonfly+ groups 9 leaves 1 spines 1 hosts 1 ports 2", "1", "add spines or ports");
+  expect("dragonfly+ groups 9 leaves 1 spines 1 hosts 1 ports 2", "1", "add spine switches");
   expect("dragonfly+ groups 9", "1", "write 'dragonfly+ groups N");
   EXPECT_NE(error("switch a\n").find("add 'hosts SWITCH N'"), std::string::npos);
   EXPECT_NE(error("switch a b\nhosts a 1\nhosts b 1\n").find("add cables between them"),

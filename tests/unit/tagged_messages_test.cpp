@@ -247,8 +247,7 @@ TEST(TaggedMessages, MessageLongerThanTheBuffer_failsOnlyItsReceive_namingBothLe
         const std::string& text = status.message();
         EXPECT_NE(text.find(std::to_string(size - 1) + " bytes from rank 0"), std::string::npos)
             << text;
-        EXPECT_NE(text.find("a longer message of " + std::to_string(size)), std::string::npos)
-            << text;
+        EXPECT_NE(text.find("a message of " + std::to_string(size)), std::string::npos) << text;
         EXPECT_EQ(receive.message().bytes, size);
       }
       leave(communicator);

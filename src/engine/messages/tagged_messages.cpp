@@ -250,8 +250,8 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
     finish_message(now, message);
     return end(receive,
                failure_of(names_.in_job({message.envelope.source, me_}), Code::invalid_argument,
-                          "the buffer of {} is too short for the message of {} bytes from {}: post "
-                          "the receive with a buffer for the longest message",
+                          "the {} matched a message of {} bytes from {}, which is longer than its "
+                          "buffer: post the receive with a buffer for the longest message",
                           describe(call), message.bytes, names_.of(message.envelope.source)));
   }
   const bool own = message.envelope.source == me_;
