@@ -239,16 +239,18 @@ void Progress::go_on(engine::CommunicatorContext& context,
 bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
   Instant turn_since = now();
   const Instant end = std::min(deadline, turn_since + YieldPolicy::kInlineSpin);
+  bool yielded = false;
   for (Instant at = turn_since; at < end; at = now()) {
     engine::CommunicatorContext* const context = completion.inline_poll_context;
     if (context == nullptr) break;
     bool goes_on = false;
     const auto step = [&] { return goes_on = context->poll_inline(at); };
-    if (is_done(completion) || !with_inline_engine(*context, step) || is_done(completion) ||
-        !goes_on)
-      break;
+    if (is_done(completion) || !with_inline_engine(*context, step)) break;
+    if (std::exchange(yielded, false)) yields_.polled_after_yield(is_done(completion));
+    if (is_done(completion) || !goes_on) break;
     if (at - turn_since < yields_.yield_interval()) continue;
     ::sched_yield();
+    yielded = true;
     turn_since = now();
   }
   return is_done(completion);
@@ -326,11 +328,13 @@ void Progress::own_until(const engine::Completion& completion, Instant deadline)
   Instant idle_since = now();
   Instant turn_since = idle_since;
   bool slept = false;
+  bool yielded = false;
   observe::BusyTrace busy(engine_log(), observe::TraceKind::owner, "owner: application thread");
   while (!is_done(completion) && !ownership_.wanted()) {
     busy.polling();
     const bool worked = engine_.poll_busy();
     busy.polled(worked);
+    if (std::exchange(yielded, false)) yields_.polled_after_yield(worked);
     if (is_done(completion)) break;
     const Instant at = now();
     if (at >= deadline) break;
@@ -342,6 +346,7 @@ void Progress::own_until(const engine::Completion& completion, Instant deadline)
     if (at - idle_since < yields_.spin(slept, engine_)) {
       if (at - turn_since < yields_.yield_interval()) continue;
       ::sched_yield();
+      yielded = true;
       turn_since = now();
     } else {
       engine_.block(deadline, busy);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 
 #include "runtime/progress/engine_poller.hpp"
 #include "tutti/units.hpp"
@@ -39,8 +40,17 @@ class YieldPolicy {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
-  /// Time of polling without work after which a waiting thread yields. Any thread may call this.
-  Nanoseconds yield_interval() const { return times_.yield_interval; }
+  /// Time of polling without work after which a waiting thread yields: 0 if the last yield was
+  /// followed by work. Any thread may call this.
+  Nanoseconds yield_interval() const {
+    return last_yield_helped_.load(std::memory_order_relaxed) ? Nanoseconds(0)
+                                                              : times_.yield_interval;
+  }
+  /// Records whether the first poll after a yield found work. Any thread may call this.
+  void polled_after_yield(bool worked) {
+    if (last_yield_helped_.load(std::memory_order_relaxed) != worked)
+      last_yield_helped_.store(worked, std::memory_order_relaxed);
+  }
   /// Time of polling without work after which a waiting thread sleeps. Only the owner of the engine
   /// calls this.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
@@ -58,6 +68,9 @@ class YieldPolicy {
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;
+  /// True if work followed the last yield. The kernel has then probably put the awaited rank on the
+  /// core of this thread, although other cores are idle, so that polling only delays this rank.
+  std::atomic<bool> last_yield_helped_{false};
 };
 
 }  // namespace tutti::runtime
