@@ -1,6 +1,7 @@
 #include "size_option.hpp"
 
 #include <CLI/CLI.hpp>
+#include <utility>
 
 #include "base/error.hpp"
 #include "size_text.hpp"
@@ -37,7 +38,16 @@ void add_size_range(CLI::App& command, SizeRange& range) {
            "Bytes from one size to the next; 0: use the factor");
 }
 
-Status SizeRange::check() const {
+Status SizeRange::check(std::optional<DataType> element) const {
+  const std::uint64_t unit = element ? element_bytes(*element) : 1;
+  for (const auto& [option, bytes] :
+       {std::pair{"--minbytes", min_bytes}, std::pair{"--stepbytes", step_bytes}}) {
+    if (bytes % unit == 0) continue;
+    return failure(Code::invalid_argument,
+                   "option {} is {} bytes, which is not a whole number of elements: use a multiple "
+                   "of {} bytes, the size of one {}",
+                   option, bytes, unit, to_string(*element));
+  }
   if (min_bytes <= max_bytes) return {};
   return failure(Code::invalid_argument,
                  "--minbytes {} is more than --maxbytes {}: lower --minbytes or raise --maxbytes",

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,9 @@ struct SizeRange {
   /// Difference between adjacent sizes in bytes; 0: each size is the previous one times the factor.
   std::uint64_t step_bytes = 0;
 
-  /// Ok if the range has at least one size. Otherwise the error (invalid_argument) names the
-  /// options.
-  Status check() const;
+  /// Ok if the range has at least one size and, with `element`, each size is a whole number of
+  /// elements. Otherwise the error (invalid_argument) names the option.
+  Status check(std::optional<DataType> element) const;
   /// The sizes of the range in bytes, in ascending order.
   std::vector<std::uint64_t> sizes(std::uint64_t element_bytes = 1) const;
 };

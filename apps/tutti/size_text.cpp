@@ -32,6 +32,13 @@ Result<std::uint64_t> parse_size(const std::string& text) {
   return value << shift;
 }
 
+Result<std::uint64_t> parse_size_of(const char* option, const std::string& text) {
+  auto size = parse_size(text);
+  if (size) return size;
+  return failure(Code::invalid_argument, "the value of {} is not valid: {}", option,
+                 size.status().message());
+}
+
 std::string size_text(std::uint64_t bytes) {
   std::string unit;
   for (std::size_t i = 0; i < kUnits.size() && bytes != 0 && bytes % 1024 == 0; ++i) {

@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "bench/report.hpp"
 #include "exit_status.hpp"
-#include "json_file.hpp"
+#include "output_file.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app {
@@ -59,18 +59,9 @@ void add_reduction(CLI::App& command, Reduction& reduction) {
 }
 
 Status check(const BenchOptions& options) {
-  const std::size_t element = element_bytes(options.reduction.type);
-  if (reduces(options.operation) &&
-      (options.range.min_bytes % element | options.range.step_bytes % element)) {
-    return failure(
-        Code::invalid_argument,
-        "option {} is {} bytes, which is not a whole number of elements: use a multiple of {} "
-        "bytes, the size of one {}",
-        options.range.min_bytes % element != 0 ? "--minbytes" : "--stepbytes",
-        options.range.min_bytes % element != 0 ? options.range.min_bytes : options.range.step_bytes,
-        element, to_string(options.reduction.type));
-  }
-  return options.range.check();
+  std::optional<DataType> element;
+  if (reduces(options.operation)) element = options.reduction.type;
+  return options.range.check(element);
 }
 
 std::vector<std::uint64_t> sizes(const BenchOptions& options) {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 
-#include "base/error.hpp"
 #include "device/ip/interface.hpp"
 #include "device_probe.hpp"
 #include "exit_status.hpp"
@@ -181,10 +180,8 @@ Status read_multicast(ExplainOptions& options) {
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   if (!options.window.empty()) {
-    const auto window = parse_size(options.window);
-    if (!window)
-      return failure(Code::invalid_argument, "the value of --window is not valid: {}",
-                     window.status().message());
+    const auto window = parse_size_of("--window", options.window);
+    if (!window) return window.status();
     input.window_bytes = *window;
   }
   if (Status status = complete_from_host(input, !options.window.empty()); !status) return status;
@@ -212,10 +209,8 @@ bool has_datagrams(Operation operation) {
 
 Status explain(const ExplainOptions& given) {
   ExplainOptions options = given;
-  const auto bytes = parse_size(options.bytes);
-  if (!bytes)
-    return failure(Code::invalid_argument, "the value of --bytes is not valid: {}",
-                   bytes.status().message());
+  const auto bytes = parse_size_of("--bytes", options.bytes);
+  if (!bytes) return bytes.status();
   options.input.send_bytes = options.question.block_bytes = *bytes;
   options.question.collective = options.input.operation;
   options.question.ranks = options.input.ranks;

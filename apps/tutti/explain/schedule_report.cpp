@@ -11,6 +11,7 @@
 #include "collectives/registry.hpp"
 #include "explain/choice.hpp"
 #include "explain/timeline.hpp"
+#include "output_file.hpp"
 #include "schedule/core_direct/core_direct.hpp"
 #include "schedule/resources.hpp"
 #include "schedule/text.hpp"
@@ -142,10 +143,7 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
                              question.ranks, schedules.front().purpose().algorithm,
                              model.bits_per_second / 1e9, timeline->end_s * 1e3));
   file.close();
-  if (!file)
-    return failure(Code::system,
-                   "cannot write --draw file {}: name a file in a writable folder with free space",
-                   question.draw);
+  if (!file) return cannot_write("--draw", question.draw);
   fmt::print("\ndrawn: {} ({:.3f} ms on links of {:g} Gbit/s with {:g} us a message)\n",
              question.draw, timeline->end_s * 1e3, model.bits_per_second / 1e9,
              model.latency_s * 1e6);

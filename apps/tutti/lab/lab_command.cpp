@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "json_file.hpp"
 #include "lab/aggregators.hpp"
 #include "lab/cores.hpp"
 #include "lab/lab.hpp"
 #include "lab/runner.hpp"
 #include "lab/state.hpp"
+#include "output_file.hpp"
 
 namespace tutti::lab {
 
@@ -329,12 +329,14 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
   if (!lab) return complain(lab.status());
   const int hosts = in_use.hosts.value_or(lab->hosts());
   const int aggregators = in_use.aggregators.value_or(lab->aggregators());
-  if (hosts > lab->hosts() || aggregators > lab->aggregators()) {
-    return complain(failure(
-        Code::invalid_argument, "--{0} {1} is more than the {2} {0} of lab '{3}': use at most {2}",
-        hosts > lab->hosts() ? "hosts" : "aggregators", hosts > lab->hosts() ? hosts : aggregators,
-        hosts > lab->hosts() ? lab->hosts() : lab->aggregators(), name));
-  }
+  const auto too_many = [&name](const char* what, int asked, int present) {
+    return failure(Code::invalid_argument,
+                   "--{0} {1} is more than the {2} {0} of lab '{3}': use at most {2}", what, asked,
+                   present, name);
+  };
+  if (hosts > lab->hosts()) return complain(too_many("hosts", hosts, lab->hosts()));
+  if (aggregators > lab->aggregators())
+    return complain(too_many("aggregators", aggregators, lab->aggregators()));
   int number = 0;
   for (const cpu_set_t& share : shares_of_cores(hosts, aggregators, lab->options().core_shares)) {
     std::vector<int> cores;

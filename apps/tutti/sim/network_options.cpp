@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "lab/options.hpp"
+#include "output_file.hpp"
 #include "sim/simulation/experiment.hpp"
 #include "size_text.hpp"
 
@@ -59,13 +60,7 @@ void NetworkOptions::add_to(CLI::App& command) {
   command.add_option("--trace", trace, "Write a trace for Perfetto to this file");
 }
 
-Result<std::uint64_t> NetworkOptions::read_bytes() const {
-  auto size = parse_size(bytes);
-  if (!size)
-    return failure(Code::invalid_argument, "the value of --bytes is not valid: {}",
-                   size.status().message());
-  return *size;
-}
+Result<std::uint64_t> NetworkOptions::read_bytes() const { return parse_size_of("--bytes", bytes); }
 
 Result<std::string> NetworkOptions::read_topology_file() const {
   if (topology_file.empty()) return std::string();
@@ -115,10 +110,7 @@ Status TraceFile::write() const {
   std::ofstream out(path_);
   trace_->write(out);
   out.close();
-  if (!out)
-    return failure(Code::invalid_argument,
-                   "cannot write --trace file {}: name a file in a writable folder with free space",
-                   path_);
+  if (!out) return cannot_write("--trace", path_, Code::invalid_argument);
   if (trace_->left_out() > 0) {
     fmt::print(stderr, "the trace is incomplete: {} spans are missing at its end\n",
                trace_->left_out());

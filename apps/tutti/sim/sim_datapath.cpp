@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "lab/options.hpp"
 #include "sim/network_options.hpp"
@@ -54,10 +53,8 @@ nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
 }
 
 Status complete(SimDatapathOptions& options) {
-  const auto buffer = parse_size(options.buffer);
-  if (!buffer)
-    return failure(Code::invalid_argument, "the value of --buffer is not valid: {}",
-                   buffer.status().message());
+  const auto buffer = parse_size_of("--buffer", options.buffer);
+  if (!buffer) return buffer.status();
   const auto rate = lab::parse_rate(options.rate);
   if (!rate) return rate.status();
   options.spec.buffer_bytes = *buffer;

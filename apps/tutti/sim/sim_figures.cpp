@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "exit_status.hpp"
+#include "output_file.hpp"
 #include "sim/figures/figures.hpp"
 #include "sim/network_options.hpp"
 #include "sim/sim_command.hpp"
@@ -73,11 +73,7 @@ Status run(const SimFiguresOptions& options) {
   std::ofstream out(options.output);
   out << write_page(about, sections);
   out.close();
-  if (!out)
-    return failure(
-        Code::invalid_argument,
-        "cannot write --output file {}: name a file in a writable folder with free space",
-        options.output);
+  if (!out) return cannot_write("--output", options.output, Code::invalid_argument);
   fmt::print("written: {}\n", options.output);
   return {};
 }

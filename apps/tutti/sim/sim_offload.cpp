@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "sim/sim_command.hpp"
 #include "size_text.hpp"
@@ -141,10 +140,8 @@ Status run_one(const SimOffloadOptions& options, const TriggerNetworkSpec& spec,
 Result<std::vector<std::uint64_t>> read_sizes(const SimOffloadOptions& options) {
   std::vector<std::uint64_t> sizes;
   for (const std::string& text : options.sizes) {
-    const auto size = parse_size(text);
-    if (!size)
-      return failure(Code::invalid_argument, "the value of --sizes is not valid: {}",
-                     size.status().message());
+    const auto size = parse_size_of("--sizes", text);
+    if (!size) return size.status();
     sizes.push_back(*size);
   }
   if (sizes.empty())

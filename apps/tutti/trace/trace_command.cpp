@@ -7,9 +7,9 @@
 #include <fstream>
 #include <memory>
 
-#include "base/error.hpp"
 #include "exit_status.hpp"
 #include "microseconds.hpp"
+#include "output_file.hpp"
 #include "trace/merge.hpp"
 
 namespace tutti::app {
@@ -42,11 +42,7 @@ Status merge(const MergeOptions& options) {
   std::ofstream file(options.output);
   merged->trace.write(file);
   file.close();
-  if (!file)
-    return failure(
-        Code::system,
-        "cannot write --output file {}: name a file in a writable folder with free space",
-        options.output);
+  if (!file) return cannot_write("--output", options.output);
   print_summary(*merged, options.output);
   return {};
 }

@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "bench/measurement.hpp"
 #include "exit_status.hpp"
+#include "output_file.hpp"
 #include "session.hpp"
 #include "size_option.hpp"
 #include "size_text.hpp"
@@ -182,13 +183,7 @@ Status check(const TuneOptions& options) {
         Code::invalid_argument,
         "--algorithm {} has no effect, because all algorithms are measured: leave it out",
         options.session.algorithm);
-  constexpr std::size_t kElement = element_bytes(DataType::float32);
-  if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
-    return failure(
-        Code::invalid_argument,
-        "option {} is not a whole number of float32 elements: use a multiple of {} bytes",
-        options.range.min_bytes % kElement != 0 ? "--minbytes" : "--stepbytes", kElement);
-  return options.range.check();
+  return options.range.check(DataType::float32);
 }
 
 Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<TunedRow>& rows) {
@@ -199,11 +194,7 @@ Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<T
   std::ofstream file(options.output, options.append ? std::ios::app : std::ios::trunc);
   file << text;
   file.close();
-  if (!file)
-    return failure(
-        Code::system,
-        "cannot write --output file {}: name a file in a writable folder with free space",
-        options.output);
+  if (!file) return cannot_write("--output", options.output);
   fmt::print("\n{}: {}, for these ranks only\n", options.output, to_string(tuner.place()));
   return {};
 }

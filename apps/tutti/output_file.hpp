@@ -1,4 +1,4 @@
-// Writes the JSON files of the commands that have an option --json.
+// The files that options of the commands name.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,6 +7,9 @@
 #include "tutti/status.hpp"
 
 namespace tutti::app {
+
+/// The error for the file `path`, named by `option`, that cannot be written.
+Status cannot_write(const char* option, const std::string& path, Code code = Code::system);
 
 /// Writes the file of an option --json. Names of hosts and files may contain bytes that are not
 /// UTF-8; these bytes are replaced.
