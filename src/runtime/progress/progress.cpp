@@ -237,21 +237,18 @@ void Progress::go_on(engine::CommunicatorContext& context,
 /// Polls a slot exchange for at most kInlineSpin, and only while the engine has nothing else to do.
 /// Returns true if the collective is complete.
 bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
-  Instant turn_since = now();
-  const Instant end = std::min(deadline, turn_since + YieldPolicy::kInlineSpin);
-  bool yielded = false;
-  for (Instant at = turn_since; at < end; at = now()) {
+  const Instant begin = now();
+  const Instant end = std::min(deadline, begin + YieldPolicy::kInlineSpin);
+  YieldPolicy::CoreTurn turn(yields_, begin);
+  for (Instant at = begin; at < end; at = now()) {
     engine::CommunicatorContext* const context = completion.inline_poll_context;
     if (context == nullptr) break;
     bool goes_on = false;
     const auto step = [&] { return goes_on = context->poll_inline(at); };
     if (is_done(completion) || !with_inline_engine(*context, step)) break;
-    if (std::exchange(yielded, false)) yields_.polled_after_yield(is_done(completion));
+    turn.polled(is_done(completion));
     if (is_done(completion) || !goes_on) break;
-    if (at - turn_since < yields_.yield_interval()) continue;
-    ::sched_yield();
-    yielded = true;
-    turn_since = now();
+    turn.end_if_due(at);
   }
   return is_done(completion);
 }
@@ -326,31 +323,28 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
 void Progress::own_until(const engine::Completion& completion, Instant deadline) {
   const EngineOwner owner(*this, std::adopt_lock);
   Instant idle_since = now();
-  Instant turn_since = idle_since;
+  YieldPolicy::CoreTurn turn(yields_, idle_since);
   bool slept = false;
-  bool yielded = false;
   observe::BusyTrace busy(engine_log(), observe::TraceKind::owner, "owner: application thread");
   while (!is_done(completion) && !ownership_.wanted()) {
     busy.polling();
     const bool worked = engine_.poll_busy();
     busy.polled(worked);
-    if (std::exchange(yielded, false)) yields_.polled_after_yield(worked);
+    turn.polled(worked);
     if (is_done(completion)) break;
     const Instant at = now();
     if (at >= deadline) break;
     if (worked) {
       idle_since = at;
       ownership_.notify_waiters();
-      if (at - turn_since < yields_.yield_after(slept, engine_)) continue;
+      if (turn.length(at) < yields_.yield_after(slept, engine_)) continue;
     }
     if (at - idle_since < yields_.spin(slept, engine_)) {
-      if (at - turn_since < yields_.yield_interval()) continue;
-      ::sched_yield();
-      yielded = true;
-      turn_since = now();
+      turn.end_if_due(at);
     } else {
       engine_.block(deadline, busy);
-      turn_since = idle_since = now();
+      idle_since = now();
+      turn.begin(idle_since);
       slept = true;
     }
   }

@@ -3,9 +3,13 @@
 // the rank for which it waits.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
+#include "runtime/progress/clock.hpp"
 #include "runtime/progress/engine_poller.hpp"
 #include "tutti/units.hpp"
 
@@ -57,6 +61,32 @@ class YieldPolicy {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;
   }
+
+  /// The present turn of a waiting thread on its core, which begins with the wait and anew after
+  /// each yield.
+  class CoreTurn {
+   public:
+    CoreTurn(YieldPolicy& policy, Instant begin) : policy_(policy), begin_(begin) {}
+
+    /// Must be called after each poll.
+    void polled(bool worked) {
+      if (std::exchange(yielded_, false)) policy_.polled_after_yield(worked);
+    }
+    Nanoseconds length(Instant at) const { return at - begin_; }
+    /// Yields the core if the turn has lasted for the yield interval.
+    void end_if_due(Instant at) {
+      if (length(at) < policy_.yield_interval()) return;
+      ::sched_yield();
+      yielded_ = true;
+      begin_ = now();
+    }
+    void begin(Instant at) { begin_ = at; }
+
+   private:
+    YieldPolicy& policy_;
+    Instant begin_;
+    bool yielded_ = false;  ///< whether no poll has followed the last yield
+  };
 
   /// Longest time for which a thread polls slot exchanges while the peers have not published their
   /// blocks.
