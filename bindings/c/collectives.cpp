@@ -89,12 +89,17 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   }
   auto read = read_structure(given, "tutti_reduction_t");
   if (!note(read.status())) return *this;
-  if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
-    note(failure(
-        Code::invalid_argument, "{0}: no {1} has the value {2}: use {3} or another {1} of tutti.h",
-        to_string(call.collective), read->type >= kDataTypes ? "element type" : "operation",
-        read->type >= kDataTypes ? read->type : read->operation,
-        read->type >= kDataTypes ? "TUTTI_FLOAT32" : "TUTTI_SUM"));
+  const auto unknown = [&](const char* what, std::uint32_t value, const char* known) {
+    note(failure(Code::invalid_argument,
+                 "{0}: no {1} has the value {2}: use {3} or another {1} of tutti.h",
+                 to_string(call.collective), what, value, known));
+  };
+  if (read->type >= kDataTypes) {
+    unknown("element type", read->type, "TUTTI_FLOAT32");
+    return *this;
+  }
+  if (read->operation >= kReduceOperations) {
+    unknown("operation", read->operation, "TUTTI_SUM");
     return *this;
   }
   call.reduction.type = static_cast<DataType>(read->type);

@@ -34,14 +34,15 @@ std::vector<const KernelTable*> tables() {
 }  // namespace
 
 Result<Reducer> Reducer::create(Operation operation, ElementType type) {
-  if (static_cast<std::size_t>(operation) >= kOperations ||
-      static_cast<std::size_t>(type) >= kElementTypes) {
-    return failure(
-        Code::invalid_argument, "reduction: no {} has the number {}: use a value of {}",
-        static_cast<std::size_t>(operation) >= kOperations ? "operation" : "element type",
-        static_cast<std::size_t>(operation) >= kOperations ? static_cast<unsigned>(operation)
-                                                           : static_cast<unsigned>(type),
-        static_cast<std::size_t>(operation) >= kOperations ? "ReduceOperation" : "DataType");
+  const auto o = static_cast<std::size_t>(operation);
+  const auto t = static_cast<std::size_t>(type);
+  if (o >= kOperations) {
+    return failure(Code::invalid_argument,
+                   "reduction: no operation has the number {}: use a value of ReduceOperation", o);
+  }
+  if (t >= kElementTypes) {
+    return failure(Code::invalid_argument,
+                   "reduction: no element type has the number {}: use a value of DataType", t);
   }
   if (!is_supported(operation, type)) {
     return failure(Code::unsupported,

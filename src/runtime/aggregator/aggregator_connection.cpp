@@ -36,6 +36,10 @@ Result<ControlFrame> receive_frame(Stream& stream, Deadline deadline) {
   return frame;
 }
 
+Status unusable(const std::string& address, const Status& why) {
+  return failure(why.code(), "cannot use aggregator {}: {}", address, why.message());
+}
+
 Status unreachable(const std::string& address, const Status& why) {
   return failure(
       why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
@@ -47,8 +51,7 @@ Status unreachable(const std::string& address, const Status& why) {
 /// The error of a connection that failed after it was opened. The code `invalid_argument` comes
 /// only from TLS and means that the two ends have different keys.
 Status not_served(const std::string& address, const Status& why) {
-  if (why.code() == Code::unsupported)
-    return failure(why.code(), "cannot use aggregator {}: {}", address, why.message());
+  if (why.code() == Code::unsupported) return unusable(address, why);
   if (why.code() != Code::invalid_argument) return unreachable(address, why);
   return failure(Code::invalid_argument,
                  "aggregator {} has a different key: name the same key file at the aggregator "
@@ -68,10 +71,7 @@ Result<crypto::Secret> door_key_of(const ServiceKey& key) {
 Result<AggregatorConnection> AggregatorConnection::open(const std::string& address,
                                                         const ServiceKey& key, Deadline deadline) {
   const auto endpoint = parse_endpoint(address);
-  if (!endpoint) {
-    return failure(Code::invalid_argument, "cannot use aggregator '{}': {}", address,
-                   endpoint.status().message());
-  }
+  if (!endpoint) return unusable(address, endpoint.status());
   const auto door_key = door_key_of(key);
   if (!door_key) return door_key.status();
   auto socket = connect_once(*endpoint, deadline);
@@ -112,13 +112,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
                          : failure(Code::invalid_argument,
                                    "the answer is not a join reply: use the same build of Tutti at "
                                    "the aggregator and on all ranks");
-  if (!reply)
-    return failure(Code::invalid_argument, "cannot use aggregator {}: {}", address_,
-                   reply.status().message());
-  if (!reply->status.ok()) {
-    return failure(reply->status.code(), "cannot use aggregator {}: {}", address_,
-                   reply->status.message());
-  }
+  if (!reply) return unusable(address_, reply.status());
+  if (!reply->status.ok()) return unusable(address_, reply->status);
   return reply->terms;
 }
 
