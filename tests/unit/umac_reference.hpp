@@ -21,9 +21,10 @@ inline String part(const String& s, std::size_t from, std::size_t size) {
   return String(begin, begin + static_cast<std::ptrdiff_t>(size));
 }
 
-inline String operator+(String a, const String& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
+inline String operator+(const String& a, const String& b) {
+  String both(a.size() + b.size());
+  std::copy(b.begin(), b.end(), std::copy(a.begin(), a.end(), both.begin()));
+  return both;
 }
 
 inline std::uint64_t str2uint(const String& s) {

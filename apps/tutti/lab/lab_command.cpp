@@ -1,6 +1,7 @@
 #include "lab/lab_command.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <map>

@@ -1,6 +1,7 @@
 #include "launch/process.hpp"
 
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
