@@ -44,7 +44,7 @@ class Execution {
   Execution& operator=(const Execution&) = delete;
 
   std::vector<ModelCheckNetwork::Choice> choices() const { return network_.choices(); }
-  /// Whether an equal chunk was delivered to the same rank before.
+  /// Whether `choice` delivers a chunk that was delivered to the same rank before.
   bool is_repeated(const ModelCheckNetwork::Choice& choice) const {
     if (choice.from != kNoRank) return false;
     const std::vector<std::uint64_t>& seen = histories_[index(choice.at)].chunks;

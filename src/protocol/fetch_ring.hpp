@@ -163,7 +163,7 @@ class FetchRing {
   /// `enquires_` is true.
   Bitmap enquired_;
   bool enquires_ = false;
-  Bitmap again_;  ///< by PSN: multicast again, less than the linger time ago
+  Bitmap again_;  ///< the PSNs that this rank multicast again less than the linger time ago
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;

@@ -278,9 +278,10 @@ TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGa
   job.expire(now + std::chrono::seconds(60));
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes), 4).message(),
-            "not all ranks had joined at here within 60 s, because rank 1 joined but gave up "
-            "earlier: give all ranks the same timeout");
+  EXPECT_EQ(
+      decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes), 4).message(),
+      "rank 1 joined at here but gave up before the other ranks had joined, which waited 60 s: "
+      "give all ranks the same timeout");
 }
 
 /// A running store for `size` ranks, and raw connections to the store.

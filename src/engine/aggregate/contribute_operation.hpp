@@ -42,9 +42,8 @@ class ContributeOperation final : public Operation {
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// Returns true, because the aggregator sends no result of this call or a later one before every
-  /// rank has begun this call. A rank begins a call only after it has finished all earlier
-  /// operations.
+  /// Returns true: on this communicator only the aggregator multicasts, and it ends a call only
+  /// after every rank has begun the call, and so has finished all earlier operations.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;

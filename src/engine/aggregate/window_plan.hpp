@@ -147,7 +147,7 @@ enum class Refusal : std::uint32_t {
 
 /// The reason in words, such as "rank 3 wrote without credit: use one version of Tutti".
 std::string describe(Refusal refusal, Rank rank);
-/// The error that a rank reports for a `refused` message of the aggregator `from`.
+/// The error that a rank reports when `message` from the aggregator `from` is a refusal.
 Status refusal_status(const RankNames& names, Rank from, const protocol::Message& message);
 
 }  // namespace tutti::engine

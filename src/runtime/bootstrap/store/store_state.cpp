@@ -186,8 +186,8 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
                       describe_ranks(absent), where_, describe_duration(timeout));
   }
   return failure_of(to_ranks(gave_up), Code::timeout,
-                    "not all ranks had joined at {1} within {2}, because {0} joined but gave up "
-                    "earlier: give all ranks the same timeout",
+                    "{} joined at {} but gave up before the other ranks had joined, which waited "
+                    "{}: give all ranks the same timeout",
                     describe_ranks(gave_up), where_, describe_duration(timeout));
 }
 
