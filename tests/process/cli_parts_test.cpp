@@ -201,6 +201,21 @@ TEST(Plan, LongBroadcast_needsCredits) {
   EXPECT_EQ(plan->credits % 2, 0u);  // each of the root's two children reports each credit batch
 }
 
+TEST(Plan, LongAllgather_needsGrantsToTheNextSenders) {
+  // 8 blocks of 100 chunks; the window has room for 80 chunks, which are 4 batches of 20. The credit
+  // of each of the last 36 batches permits chunks of one block, so that no grant is passed on.
+  PlanInput input = plan_input(Operation::allgather, 8, 144'000);
+  input.window_bytes = 80 * 1440;
+  EXPECT_EQ(plan_multicast(input)->credits, 36u * 7);
+  // A block of 90 chunks ends amid a batch at 4 of the 7 ends of blocks.
+  input.send_bytes = 90 * 1440;
+  EXPECT_EQ(plan_multicast(input)->credits, 32u * 7 + 4);
+  // Two chains share the window: each has 20 batches of 10 chunks for 4 blocks of 50 chunks.
+  input.send_bytes = 50 * 1440;
+  input.chains = 2;
+  EXPECT_EQ(plan_multicast(input)->credits, 2u * 16 * 7);
+}
+
 TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   const Plan plan = plan_ring(plan_input(Operation::allgather, 8, 1392));
   EXPECT_EQ(plan.chunk_bytes, 1392u);

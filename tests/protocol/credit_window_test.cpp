@@ -1,4 +1,4 @@
-#include "protocol/credit_window.hpp"
+#include "protocol/credits/credit_window.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "message_pump.hpp"
+#include "protocol/sequencer.hpp"
 
 namespace tutti::protocol {
 namespace {
@@ -42,12 +43,14 @@ class Stream {
     }
   }
 
-  /// Takes random steps until every rank has consumed every chunk; false if no rank can continue.
+  /// Takes random steps until every rank has consumed every chunk, and delivers all messages;
+  /// false if no rank can continue.
   bool run() {
     for (std::uint32_t r = 0; r < size_; ++r) consume(r);
     while (!finished()) {
       if (!step()) return false;
     }
+    while (const auto delivery = pump_.next()) deliver(*delivery);
     return true;
   }
   /// Sets the probability, in millionths, that a step makes a random rank declare all its missing
@@ -56,6 +59,8 @@ class Stream {
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
   std::uint64_t credits() const { return pump_.sent(MessageKind::credit); }
+  std::uint64_t grants() const { return pump_.sent(MessageKind::grant); }
+  const BlockLayout& layout() const { return layout_; }
 
  private:
   struct Node {
@@ -220,6 +225,23 @@ TEST(CreditWindow, ReceiveQueues_neverExceedTheWindow_andAllChunksArrive) {
       }
     }
   }
+}
+
+TEST(CreditWindow, ReportsAndGrants_areAsManyAsTheBatchesNeed) {
+  std::uint64_t grants = 0;
+  for (std::uint32_t size = 2; size <= 9; ++size) {
+    for (std::uint32_t chains = 1; chains <= size; ++chains) {
+      for (const std::uint32_t window : {16u, 24u, 100u}) {
+        Stream stream(size, chains, 23, window, 0, size * 100 + chains);
+        ASSERT_TRUE(stream.run());
+        const CreditBatches batches(stream.layout(), chains, window, kPulsesInFlight);
+        EXPECT_EQ(batches.messages(size), stream.credits() + stream.grants())
+            << size << " ranks, " << chains << " chains, window " << window;
+        grants += stream.grants();
+      }
+    }
+  }
+  EXPECT_GT(grants, 0u);
 }
 
 TEST(CreditWindow, Window_isNotExceeded_inManyRandomOrdersOfSendsAndReceives) {

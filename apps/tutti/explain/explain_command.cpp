@@ -81,7 +81,8 @@ void print_messages(const PlanInput& input, const Plan& plan) {
     return;
   }
   fmt::print(
-      "  messages  {}: handshakes, activations of the next sender, {} credits; and {} for "
+      "  messages  {}: handshakes, activations of the next sender, {} credits and grants; and {} "
+      "for "
       "the ready barrier where it runs (first collective, votes, unconfirmed buffers, "
       "--always-barrier)\n",
       plan.messages, plan.credits, plan.barrier_messages);

@@ -12,6 +12,7 @@
 #include "device/rc/rc_frame.hpp"
 #include "engine/core/settings.hpp"
 #include "protocol/block_layout.hpp"
+#include "protocol/credits/credit_batches.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
 #include "wire/uc_fragment.hpp"
@@ -57,18 +58,17 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of reports of consumed credit batches: every rank except the grantor sends one report
-/// per batch, to its parent in a tree whose root is the grantor. The last batches need no report,
-/// because no sender waits for their credit.
-std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
-                              std::uint32_t bytes_per_chunk) {
-  const engine::Settings settings;
-  const std::uint64_t window = input.window_bytes / bytes_per_chunk;
-  if (window == 0 || chunks <= window) return 0;
-  const std::uint64_t pulse = std::max<std::uint64_t>(window / settings.pulses_in_flight, 1);
-  const std::uint64_t pulses = divide_up(chunks, pulse);
-  if (pulses <= settings.pulses_in_flight) return 0;
-  return (pulses - settings.pulses_in_flight) * (input.ranks - 1);
+/// The number of reports of consumed credit batches and of grants.
+std::uint64_t credit_messages(const PlanInput& input, std::uint32_t blocks,
+                              std::uint32_t chunk_bytes) {
+  protocol::BlockLayout layout(chunk_bytes, 1, chunk_bytes);
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    if (!layout.add(rank_of(b), b * input.send_bytes, input.send_bytes)) return 0;
+  }
+  return protocol::CreditBatches(layout, std::max(1u, input.chains),
+                                 input.window_bytes / chunk_bytes,
+                                 engine::Settings{}.pulses_in_flight)
+      .messages(input.ranks);
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.state_bytes = divide_up(plan.chunks, 8) + std::uint64_t{blocks} * input.subgroups * 4;
   if (input.ranks == 1 || plan.chunks == 0) return plan;
   plan.barrier_messages = barrier_messages(input.ranks);
-  plan.credits = credit_messages(input, plan.chunks, plan.chunk_bytes);
+  plan.credits = credit_messages(input, blocks, plan.chunk_bytes);
   const std::uint64_t activations = blocks - sequencer.chains();
   plan.messages = input.ranks + activations + plan.credits;
   const std::uint64_t block_on_link =

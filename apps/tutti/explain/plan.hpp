@@ -50,7 +50,8 @@ struct Plan {
   std::uint32_t steps = 0;
   std::uint64_t barrier_messages = 0;  ///< number of messages that a ready barrier would add
   std::uint64_t messages = 0;  ///< number of messages over all ranks, without the ready barrier
-  /// Number of messages that report a consumed credit batch; `messages` includes them.
+  /// Number of messages that report a consumed credit batch or grant credit; `messages` includes
+  /// them.
   std::uint64_t credits = 0;
   LinkLoad data;
   std::uint64_t user_bytes = 0;  ///< size of the caller's buffer on one rank, in bytes

@@ -65,10 +65,12 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// Returns the kind of a failure, which is its text up to the first number. The shrinker accepts a
-/// smaller scenario only if its failure is of the same kind.
+/// Returns the kind of a failure, which is its text without digits. The shrinker accepts a smaller
+/// scenario only if its failure is of the same kind.
 std::string kind_of(const Status& status) {
-  return status.message().substr(0, status.message().find_first_of("0123456789"));
+  std::string kind = status.message();
+  std::erase_if(kind, [](char c) { return '0' <= c && c <= '9'; });
+  return kind;
 }
 
 Status swarm(const SimSwarmOptions& options) {

@@ -7,7 +7,7 @@
 
 #include "engine/multicast/block_sender.hpp"
 #include "engine/multicast/multicast_call.hpp"
-#include "protocol/credit_window.hpp"
+#include "protocol/credits/credit_window.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {

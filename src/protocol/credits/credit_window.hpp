@@ -1,12 +1,9 @@
 // Credits on a lossy network. All senders together never have more chunks outstanding than each
 // receiver has posted receives ([Xu25] 1.3).
 //
-// The chunks of one chain of senders are one stream, which is cut into credit batches. A limited
-// number of batches may be in flight. A rank has consumed a batch when each of its chunks has
-// arrived or is proven lost. Reports of a consumed batch travel up a binomial tree to the grantor:
-// the sender of the first chunk that the new credit permits. The grantor passes the grant to the
-// other senders whose chunks the credit permits. A stream that fits into the window needs no
-// credit.
+// A rank has consumed a credit batch when each of its chunks has arrived or is proven lost. Reports
+// of a consumed batch travel up a binomial tree to the grantor, which passes the grant to the other
+// senders whose chunks the new credit permits.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +11,8 @@
 
 #include "protocol/chunk_map.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/credits/credit_batches.hpp"
 #include "protocol/fetch_ring.hpp"
-#include "protocol/sequencer.hpp"
 
 namespace tutti::protocol {
 
@@ -28,7 +25,7 @@ class CreditWindow {
 
   /// True if the stream of some chain is longer than its share of the window, so that the senders
   /// need credit.
-  bool needed() const { return needed_; }
+  bool needed() const { return batches_.needed(); }
   /// The PSN below which the root of block `block_index` may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Counts the batches that this rank has consumed. Sends a report of a batch to this rank's
@@ -40,37 +37,28 @@ class CreditWindow {
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
   bool on_grant(Rank from, std::uint64_t argument);
 
-  std::uint32_t batch_chunks() const { return batch_chunks_; }
+  std::uint32_t batch_chunks() const { return batches_.batch_chunks(); }
 
  private:
   struct Chain {
-    Range psns;  ///< PSNs of the chain's stream
-    std::uint32_t first_block = 0;
     std::uint32_t cursor = 0;    ///< PSN below which this rank has consumed every chunk
     std::uint32_t consumed = 0;  ///< number of batches that this rank has consumed
     /// Number of batches that, as far as this rank knows, every rank has consumed.
     std::uint32_t granted = 0;
-    std::uint32_t batch_count = 0;
     /// By batch: number of reports received, this rank's own included.
     std::vector<std::uint32_t> reports;
   };
 
-  Range batch_range(const Chain& chain, std::uint32_t batch) const;
-  /// The rank that collects the reports of `batch` and then grants credit; kNoRank if no sender
-  /// waits for this credit.
-  Rank grantor(const Chain& chain, std::uint32_t batch) const;
   std::uint32_t subtree_children(Rank grantor) const;
   void report(std::uint32_t chain_index, std::uint32_t batch, Outbox& outbox);
-  void advance_cursor(Chain& chain, const FetchRing& fetch) const;
+  void advance_cursor(std::uint32_t chain_index, const FetchRing& fetch);
 
   Rank me_;
   std::uint32_t size_;
   std::uint32_t epoch_;
   const ChunkMap* map_;
-  std::uint32_t in_flight_;
-  std::uint32_t batch_chunks_ = 1;
-  bool needed_ = false;
-  std::vector<Chain> chains_;
+  CreditBatches batches_;
+  std::vector<Chain> chains_;  ///< by chain of `batches_`
 };
 
 }  // namespace tutti::protocol
