@@ -333,8 +333,8 @@ class TUTTI_EXPORT Communicator {
   /// on it. The result is 0 if the rate is unknown, or if the hosts rather than the links were the
   /// bottleneck.
   std::uint64_t link_bytes_per_second() const;
-  /// The flight record as JSON: the last 256 collectives of this rank with their phase and progress
-  /// (docs/operating.md).
+  /// The flight record as JSON: the last 256 collectives of this rank with their phase and progress,
+  /// and all counters (docs/operating.md).
   std::string flight_record() const;
   /// The name of the algorithm that start() would use for `call`. It is "hierarchical" if leaders
   /// would carry out the call, and "in_network" if aggregators would. Fails if start() would fail.

@@ -159,7 +159,7 @@ typedef void (*tutti_counter_fn)(const char* name, uint64_t value, void* context
 TUTTI_C_EXPORT tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
                                                   void* context);
 /* Stores the flight record as JSON in *json: the last 256 collectives of this rank with their phase
- * and progress. The caller frees *json by tutti_free_text. */
+ * and progress, and all counters. The caller frees *json by tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json);
 /* Stores in *text a few lines that name the communicator's device, interface, multicast group and
  * limits. The caller frees *text by tutti_free_text. */

@@ -214,7 +214,7 @@ class Capture(unittest.TestCase):
         channels = job.channels()
         self.assertTrue(channels["links"])
         left = os.listdir(job.path("left"))
-        for begin in ("rank-", "trace-", "log-"):
+        for begin in ("flight-", "trace-", "log-"):
             self.assertTrue(any(name.startswith(begin) for name in left), f"no {begin} in {left}")
         size = 0
         for name, recorded in channels.items():

@@ -380,13 +380,20 @@ class Records {
   ~Records() { std::filesystem::remove_all(path_); }
 
   std::vector<std::string> environment() const { return {"TUTTI_FLIGHT_RECORDER=" + path_}; }
-  bool has(int rank) const { return std::filesystem::exists(file(rank)); }
+  bool has(int rank) const { return !file(rank).empty(); }
   nlohmann::json read(int rank) const {
     return nlohmann::json::parse(std::ifstream(file(rank)), nullptr, false);
   }
 
  private:
-  std::string file(int rank) const { return path_ + "/rank-" + std::to_string(rank) + ".json"; }
+  /// The path of the rank's flight-JOB-RANK.json; empty if there is none.
+  std::string file(int rank) const {
+    for (const auto& one : std::filesystem::directory_iterator(path_)) {
+      const std::string name = one.path().filename();
+      if (name.ends_with("-" + std::to_string(rank) + ".json")) return one.path();
+    }
+    return {};
+  }
 
   std::string path_;
 };
@@ -409,6 +416,7 @@ TEST_F(Failure, EverySurvivor_writesAFlightDump) {
     EXPECT_EQ(record["collectives"].back()["state"], "failed");
     EXPECT_EQ(record["collectives"].back()["operation"], "allgather");
     EXPECT_GT(record["counters"]["chunks_sent"], 0);
+    EXPECT_GT(record["counters"]["device_multicast_datagrams_sent"], 0);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -636,6 +637,32 @@ TEST(Communicator, FlightRecord_listsTheCollectives_andDescribeNamesTheRankCount
     EXPECT_NE(record.find("barrier"), std::string::npos) << record;
     EXPECT_NE(communicator.describe().find("of 2"), std::string::npos);
   });
+}
+
+TEST(Communicator, FlightDumps_ofSeveralCommunicators_haveFilesOfTheirOwn) {
+  std::string directory = testing::TempDir() + "flight-XXXXXX";
+  ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+  ASSERT_EQ(setenv("TUTTI_FLIGHT_RECORDER", directory.c_str(), 1), 0);
+  const auto fail_one = [](Communicator& communicator) {
+    communicator.abort("a dump is wanted");
+    EXPECT_FALSE(communicator.barrier().ok());
+  };
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    auto copy = communicator.duplicate();
+    ASSERT_TRUE(copy.ok()) << copy.status().to_string();
+    leave(communicator);
+    fail_one(*copy);
+    fail_one(communicator);
+  });
+  on_ranks(2, patient(), fail_one);
+  unsetenv("TUTTI_FLIGHT_RECORDER");
+  std::size_t files = 0;
+  for (const auto& one : std::filesystem::directory_iterator(directory)) {
+    EXPECT_EQ(one.path().extension(), ".json") << one.path();
+    ++files;
+  }
+  EXPECT_EQ(files, 3u * 2);  // the communicator, its copy and the later one, with two ranks each
+  std::filesystem::remove_all(directory);
 }
 
 TEST(Communicator, RenamedCounter_isListedUnderBothNames) {

@@ -344,7 +344,7 @@ class Communicator(_OverCore[None]):
         return counts
 
     def flight_record(self) -> dict[str, Any]:
-        """The last 256 collectives of this rank with their phase and progress."""
+        """The last 256 collectives of this rank with their phase and progress, and all counters."""
         with self._core.lease as handle:
             text = self._core.library.text(self._core.library.functions.tutti_comm_flight_record, handle)
         record: dict[str, Any] = json.loads(text)

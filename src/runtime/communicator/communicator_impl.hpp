@@ -77,6 +77,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
   std::uint16_t number() const { return number_; }
+  /// The name of the communicator in the names of files: 8 random hexadecimal digits, the same at
+  /// every rank.
+  const std::string& job_name() const { return job_name_; }
   engine::CommunicatorContext& context() { return *context_; }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   CallPlanner& calls() { return *calls_; }
@@ -153,6 +156,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::atomic<bool> finalized_{false};
   std::atomic<bool> closed_{false};
   std::uint16_t number_ = 0;
+  std::string job_name_;
   std::string bootstrap_;
   std::string device_;
   std::string no_multicast_;

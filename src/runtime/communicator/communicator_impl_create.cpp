@@ -142,7 +142,6 @@ class CommunicatorImpl::Creation {
   std::uint32_t workers_ = 0;
   std::uint32_t max_connections_ = 0;
   PriorityRequest priority_;
-  std::string job_name_;                        ///< name of the job in traces
   Result<std::string> traces_ = std::string();  ///< directory of TUTTI_TRACE; empty: no trace
 };
 
@@ -230,7 +229,7 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
     made_.number_ = std::max(made_.number_, one.communicator);
   std::array<std::byte, 4> name{};
   if (Status status = keys.public_bytes("tutti job name 1", name); !status) return status;
-  job_name_ = to_hex(name);
+  made_.job_name_ = to_hex(name);
   return {};
 }
 
@@ -405,7 +404,7 @@ Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
   if (!comparison) return comparison.status();
   if (directory.empty()) return std::unique_ptr<RankTrace>();
   const TraceOwner owner{.directory = directory,
-                         .job = job_name_,
+                         .job = made_.job_name_,
                          .rank = made_.rank(),
                          .size = made_.size(),
                          .name = host_names(made_.greetings_)[index(made_.rank())]};
@@ -490,7 +489,7 @@ void CommunicatorImpl::Creation::arrange_dumps() {
       // the process when it gets the error.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;
-      complain_of(write_flight_dump(directory, *made->context_, made->number_, why.to_string()));
+      complain_of(write_flight_dump(directory, *made, why.to_string()));
     });
   });
   if (!directory.empty()) complain_of(dump_on_signal(made_.weak_from_this()));

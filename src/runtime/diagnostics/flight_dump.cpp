@@ -18,6 +18,7 @@
 #include "device/posix/private_file.hpp"
 #include "observe/log.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/diagnostics/counter_list.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
@@ -98,10 +99,8 @@ class SignalDump {
       }
     }
     for (const auto& one : alive) {
-      const Status status = one->progress()->with_engine([&] {
-        return write_flight_dump(flight_directory(), one->context(), one->number(),
-                                 "signal SIGUSR1");
-      });
+      const Status status = one->progress()->with_engine(
+          [&] { return write_flight_dump(flight_directory(), *one, "signal SIGUSR1"); });
       if (!status) observe::complain(status.message());
     }
   }
@@ -113,6 +112,16 @@ class SignalDump {
   std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;
 };
 
+nlohmann::json record_of(CommunicatorImpl& communicator) {
+  const engine::CommunicatorContext& context = communicator.context();
+  auto record =
+      nlohmann::json::parse(context.recorder().to_json(context.rank(), context.size(), now()));
+  record["job"] = communicator.job_name();
+  record["communicator"] = communicator.number();
+  for (const auto& [name, value] : counters_of(communicator)) record["counters"][name] = value;
+  return record;
+}
+
 }  // namespace
 
 std::string flight_directory() {
@@ -120,26 +129,16 @@ std::string flight_directory() {
   return directory == nullptr ? std::string() : std::string(directory);
 }
 
-std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator) {
-  const std::string suffix =
-      communicator == 0 ? std::string() : fmt::format("-communicator-{}", communicator);
-  return fmt::format("{}/rank-{}{}.json", directory, index(rank), suffix);
+std::string flight_record(CommunicatorImpl& communicator) {
+  return record_of(communicator).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
-                         std::uint16_t communicator, std::string_view reason) {
-  auto record = nlohmann::json::parse(
-      context.recorder().to_json(context.rank(), context.size(), now()), nullptr, false);
-  if (!record.is_object())
-    return failure(Code::internal,
-                   "the flight record of rank {} is not a JSON object: report this as a defect",
-                   index(context.rank()));
+Status write_flight_dump(const std::string& directory, CommunicatorImpl& communicator,
+                         std::string_view reason) {
+  nlohmann::json record = record_of(communicator);
   record["reason"] = reason;
-  record["communicator"] = communicator;
-  for (const auto& [name, value] : observe::list(context.counters())) {
-    record["counters"][name] = value;
-  }
-  const std::string path = flight_path(directory, context.rank(), communicator);
+  const std::string path = fmt::format("{}/flight-{}-{}.json", directory, communicator.job_name(),
+                                       index(communicator.rank()));
   const auto replace = nlohmann::json::error_handler_t::replace;
   const Status written =
       device::replace_private_file(path, record.dump(1, ' ', false, replace) + '\n');
@@ -147,7 +146,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
   return failure_from(written,
                       "the flight record of rank {} is not written, because {}: set "
                       "TUTTI_FLIGHT_RECORDER to a directory that exists and can be written",
-                      index(context.rank()), written.message());
+                      index(communicator.rank()), written.message());
 }
 
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator) {
