@@ -165,6 +165,9 @@ class MulticastQueuePair {
   /// no such descriptor.
   virtual int receive_descriptor() const { return -1; }
 
+  /// True while other arrivals than chunks wait for the owner of the endpoint.
+  virtual bool arrivals_wait() const { return false; }
+
   /// Sends one membership probe to the group, padded to a datagram of `bytes` bytes, which must be
   /// one of the endpoint's `probe_sizes`. If `bytes` is 0, the probe has no padding.
   virtual Status post_probe(std::uint32_t attempt, std::uint32_t bytes) = 0;

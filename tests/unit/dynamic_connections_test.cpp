@@ -35,9 +35,12 @@ struct Side final : FrameSocket, CompletionSink {
   }
   bool receive(Instant now) override;
   bool send(Instant now, Rank peer, RcChannel& channel) override;
+  void send_sign_of_life() override;
   void push(const Completion& completion) override {
     if (completion.opcode == Opcode::failure) {
       failures.push_back(completion);
+    } else if (completion.opcode == Opcode::probe) {
+      ++probes;
     } else if (completion.opcode == Opcode::receive) {
       arrived[completion.peer].emplace_back(completion.payload.begin(), completion.payload.end());
     } else if (completion.code == Code::ok) {
@@ -60,6 +63,8 @@ struct Side final : FrameSocket, CompletionSink {
   std::multimap<Instant, std::pair<Rank, Bytes>> incoming;
   std::map<Rank, std::vector<Bytes>> arrived;
   std::vector<Completion> failures;
+  int probes = 0;
+  int posted = 0;  ///< READs that RankWhoseConnectionsAreAllBusy_isNotDeclaredDead has posted
   int completed = 0;
   int aborted = 0;
 };
@@ -115,6 +120,13 @@ bool Side::send(Instant now, Rank peer, RcChannel& channel) {
   OutgoingFrame frame;
   while (channel.next_frame(now, frame)) network.carry(me, peer, frame.bytes());
   return true;
+}
+
+void Side::send_sign_of_life() {
+  for (std::uint32_t r = 0; r < network.size(); ++r) {
+    if (rank_of(r) == me) continue;
+    network[r].channels.on_probe(network.now(), {.opcode = Opcode::probe, .peer = me}, network[r]);
+  }
 }
 
 Bytes message_of(std::uint32_t from, std::uint32_t to, std::uint32_t round) {
@@ -311,6 +323,42 @@ TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReported
     EXPECT_EQ(network[r].failures[0].peer, rank_of(7));
     EXPECT_EQ(network[r].failures[0].blame, Blame::peer);
   }
+}
+
+TEST(DynamicConnections, RankWhoseConnectionsAreAllBusy_isNotDeclaredDead) {
+  Network network(4, {.most = 2});
+  Bytes source(8'000, std::byte{3});
+  const auto key = network[0].channels.memory().add(source);
+  ASSERT_TRUE(key.ok());
+  Bytes message(4, std::byte{4});
+  std::vector<Bytes> read(3, Bytes(source.size()));
+  const auto keep_busy = [&](std::uint32_t reader) {
+    // With two READs under way at all times, the connection of rank 0 is never quiet.
+    while (network[reader].posted - network[reader].completed < 2) {
+      ++network[reader].posted;
+      ASSERT_TRUE(network[reader]
+                      .channels
+                      .post(network.now(), {.opcode = Opcode::read,
+                                            .peer = Rank{0},
+                                            .local = read[reader],
+                                            .remote_key = *key})
+                      .ok());
+    }
+  };
+  const auto keep_both_busy_for = [&](Nanoseconds time) {
+    for (const Instant end = network.now() + time; network.now() < end; network.step()) {
+      keep_busy(1);
+      keep_busy(2);
+    }
+  };
+  keep_both_busy_for(kPeerTimeout / 10);
+  ASSERT_TRUE(network.post(3, 0, message).ok());
+  keep_both_busy_for(3 * kPeerTimeout);
+  EXPECT_GT(network[0].counters().frames_without_connection, 0u);
+  EXPECT_GT(network[3].probes, 0);
+  EXPECT_TRUE(network[3].failures.empty());
+  network.run_for(kPeerTimeout);
+  EXPECT_EQ(network[0].arrived[Rank{3}].size(), 1u);
 }
 
 TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnectionLimit) {

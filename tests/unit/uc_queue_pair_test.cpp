@@ -456,6 +456,19 @@ TEST_F(Uc, UnexpectedMessageBeyondTheLimit_replacesTheOldestOne) {
   EXPECT_FALSE(whole.contains(1) || whole.contains(2) || whole.contains(3));
 }
 
+TEST_F(Uc, StagingAreaTakenOverInTheSamePoll_isNotWrittenByItsFormerSource) {
+  place_.begun = false;
+  const auto former = fragments(1, 1);
+  std::vector<Bytes> mixed{former[0]};
+  // 16 further sources take over all areas; their longer messages reallocate the areas.
+  for (std::uint32_t source = 2; source < 18; ++source)
+    mixed.push_back(fragments(source, source, pattern(20 * kChunk, source))[0]);
+  mixed.insert(mixed.end(), former.begin() + 1, former.end());
+  send(mixed);
+  EXPECT_EQ(receive(), 0u);
+  EXPECT_EQ(counters().uc_messages_completed, 0u);
+}
+
 TEST_F(Uc, DestinationWithdrawnDuringAMessage_isNotWritten) {
   const auto all = fragments(1, 3);
   send({all[0], all[1]});

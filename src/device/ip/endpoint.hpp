@@ -58,7 +58,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override {
-    if (groups_.front()->frames().any()) return now_;
+    if (groups_.front()->frames().any() || !completions_.empty()) return now_;
     return std::min(channels_.next_deadline(), rejoin_.deadline());
   }
   int wait_descriptor() const override { return epoll_.get(); }
@@ -84,6 +84,9 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
     rc::OutgoingFrame frame;
     bool multicast_too = false;
   };
+
+  /// With this many completions waiting, datagrams stay in the socket, so that peers slow down.
+  static constexpr std::size_t kMaxCompletions = 4096;
 
   IpOptions ip_;
   EndpointOptions options_;

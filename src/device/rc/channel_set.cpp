@@ -127,6 +127,8 @@ void ChannelSet::on_frame(Instant now, Rank source, std::span<const std::byte> b
                           CompletionSink& sink) {
   if (RcChannel* channel = open(now, source)) return channel->on_frame(now, bytes, sink);
   ++counters_.frames_without_connection;
+  // Without an answer or a sign of life the peer would declare this rank dead.
+  sign_wanted_ = true;
 }
 
 void ChannelSet::watch(Instant now, Rank rank, bool on) {

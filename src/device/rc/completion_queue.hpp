@@ -34,7 +34,8 @@ class CompletionQueue final : public CompletionSink {
   void use_matcher(MessageMatcher* matcher) { matcher_ = matcher; }
   /// Moves as many completions as fit to `out`; their payloads stay valid until the next `push`.
   std::size_t take(std::span<Completion> out);
-  bool empty() const { return taken_ == entries_.size(); }
+  std::size_t size() const { return entries_.size() - taken_; }
+  bool empty() const { return size() == 0; }
 
  private:
   struct Entry {

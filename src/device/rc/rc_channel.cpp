@@ -223,7 +223,10 @@ void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
   if (failed_) return;
-  receiver_.ack().send_at_once();  // the ACK in the unsent frame is still owed
+  // The ACK, the answer and the question in the unsent frame are still owed.
+  receiver_.ack().send_at_once();
+  if (frame.answers) receiver_.ack().answer_at_once();
+  ask_wanted_ |= frame.asks;
   if (frame.repeated) {
     --counters_.tail_probes;
   } else if (!frame.sequenced) {
@@ -276,6 +279,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   frame.sequence = sequence;
   frame.sequenced = true;
   frame.asks = false;
+  frame.answers = out.answers_question;
   frame.payload = {};
   switch (record.kind) {
     case RcKind::send:
@@ -337,6 +341,7 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   frame.sequence = 0;
   frame.sequenced = frame.resent = false;
   frame.asks = ask;
+  frame.answers = out.answers_question;
   ++counters_.acks_sent;
   receiver_.ack().on_sent();
 }

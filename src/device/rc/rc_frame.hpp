@@ -158,6 +158,7 @@ struct OutgoingFrame {
   bool resent = false;    ///< true if the frame was sent before
   bool repeated = false;  ///< true if the frame is a tail probe
   bool asks = false;      ///< true if the frame is an ACK that requests an answer
+  bool answers = false;   ///< true if the frame answers a question of the peer
 
   std::size_t size() const { return header_bytes + payload.size(); }
   /// A copy of the whole frame.

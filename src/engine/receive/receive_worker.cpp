@@ -100,9 +100,10 @@ bool ReceiveWorker::receive(Instant now, Stream& stream) {
     ++counters_.batches;
     stream.pair->release();
   }
-  // The owner may be waiting until this worker releases its read guard, so the worker notifies the
-  // owner.
-  if (held) tell(urgent);
+  // The owner may be waiting until this worker releases its read guard, or sleep although a frame
+  // of a reliable connection or a probe has arrived for it.
+  const bool arrivals = stream.pair->arrivals_wait();
+  if (held || arrivals) tell(urgent || arrivals);
   return count > 0;
 }
 

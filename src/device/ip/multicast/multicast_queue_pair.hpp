@@ -102,6 +102,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// The frames to this rank that arrived through the group; the threads of the send side and of
   /// the receive side may use them.
   GroupArrivals<FrameArrival>& frames() { return frames_; }
+  bool arrivals_wait() const override { return probes_.any() || frames_.any(); }
   /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
 

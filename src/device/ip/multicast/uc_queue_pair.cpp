@@ -268,12 +268,12 @@ std::byte* UcQueuePair::admit(const std::byte* header, const wire::UcFragment& f
 
 std::byte* UcQueuePair::place_of(Source& source, const wire::UcFragment& fragment, bool begins) {
   const wire::Header& message = fragment.message;
-  if (!begins && source.asked_in == polls_) return source.at;
+  // Within one poll another source may take over a staging area, so it is checked for each fragment.
   if (!begins && source.staged) {
     Staging& staging = stagings_[source.staging];
-    source.asked_in = polls_;
-    return source.at = staging.owner == message.source ? staging.bytes.data() : nullptr;
+    return staging.owner == message.source ? staging.bytes.data() : nullptr;
   }
+  if (!begins && source.asked_in == polls_) return source.at;
   source.ask(resolver_, {message.epoch, message.psn, message.source, fragment.message_bytes},
              begins, polls_);
   if (source.staged) source.at = stage(source, fragment);
