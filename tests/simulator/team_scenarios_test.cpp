@@ -1,5 +1,5 @@
-// Tests reductions by an aggregator, receive workers, UC multicast and hierarchical collectives in
-// virtual time.
+// Tests reductions by an aggregator, receive workers, UC multicast, hierarchical collectives and
+// credits of many chains in virtual time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -85,6 +85,18 @@ TEST(AggregatedScenario, CollectiveThatIsNoReduction_isRefused) {
   EXPECT_NE(run.created.message().find("use reduce, reduce-scatter or allreduce"),
             std::string::npos)
       << run.created.message();
+}
+
+TEST(ManyChains, ChainsBeyondTheChunksOfTheWindow_doNotOverfillTheReceiveQueues) {
+  // The window has room for 8 chunks, but 16 chains are asked for. Rank 2 reads nothing for 20 us.
+  const Simulated run(
+      "seed=5 topology=single:16\ncommunicator ranks=16 chains=16 chunk=64 staging=8\n"
+      "run allgather:2000\npause 2 at=5us for=20us\n");
+  ASSERT_TRUE(run.created.ok()) << run.created.to_string();
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.staging_drops, 0u);
+  for (std::uint32_t rank = 0; rank < 16; ++rank)
+    EXPECT_EQ(run.of(rank).tail_probes, 0u) << "rank " << rank;
 }
 
 TEST(ScenarioWithWorkers, Workers_receiveAllChunks) {

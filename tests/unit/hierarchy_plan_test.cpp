@@ -269,5 +269,10 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));
 }
 
+TEST(HierarchyPlanWays, BarrierWithALeftoverBuffer_usesTheHierarchy_asTheOtherRanksDo) {
+  Bytes buffer(2 * 1024 * 1024 + 1);
+  EXPECT_TRUE(better_by_hosts({.collective = Collective::barrier, .receive = buffer}, {4, 2}));
+}
+
 }  // namespace
 }  // namespace tutti::hierarchy

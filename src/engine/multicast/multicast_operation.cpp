@@ -70,17 +70,25 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.chains = context.size();
     return false;
   }
+  // A chain needs credit for at least one chunk, so more chains than the window has chunks would
+  // overfill the receive queues.
+  const Settings& settings = context.settings();
+  const std::uint64_t window_chunks =
+      std::max<std::uint64_t>(settings.window_bytes / settings.chunk_bytes, 1);
+  const auto most_chains =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(context.size(), window_chunks));
   call_.plan = context.network().send_schedule().next(call_.data_bytes);
   if (forced != 0) {
+    call_.chains = std::min(forced, most_chains);
     call_.plan = {};
     return false;
   }
   // Data that exceeds the receive windows needs credits. Ranks without a pace then take turns:
   // their chunks form a single stream, which gets the whole credit window.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
-      call_.data_bytes > context.settings().window_bytes)
+      call_.data_bytes / settings.chunk_bytes + context.size() > window_chunks)
     call_.plan = {};
-  if (call_.plan.at_once) call_.chains = context.size();
+  if (call_.plan.at_once) call_.chains = most_chains;
   return context.network().send_schedule().votes(call_.data_bytes);
 }
 
