@@ -29,7 +29,7 @@ void add_key_command(CLI::App& app, int& exit_code) {
     }
     fmt::print(
         "{} has a new key: name it in TUTTI_JOB_KEY_FILE at every rank of a job, or in "
-        "TUTTI_AGGREGATOR_KEY_FILE at an aggregator and its ranks\n",
+        "TUTTI_AGGREGATOR_KEY_FILE at an aggregator and at rank 0 of each of its jobs\n",
         *path);
     exit_code = kExitOk;
   });

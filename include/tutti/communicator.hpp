@@ -162,15 +162,17 @@ class TUTTI_EXPORT Communicator {
                                      std::uint32_t size, const CommunicatorOptions& options = {});
   /// Creates a second communicator of the same ranks. It shares this communicator's progress
   /// thread, but its collectives need no order relative to this communicator's. Every rank must
-  /// call this function, at the same place in the order of this communicator's collectives.
+  /// call this function, at the same place in the order of this communicator's collectives. The
+  /// options are not inherited: pass those of this communicator again if they are to apply.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
 
   /// Splits the communicator: the ranks that pass the same color form a new communicator. They are
   /// numbered by key and, among equal keys, by their rank in this communicator; a rank without a
   /// color joins no communicator. The new communicator shares this communicator's progress thread,
   /// but its collectives need no order relative to this communicator's. Every rank must call this
-  /// function, at the same place in the order of this communicator's collectives. In an error of
-  /// the new communicator, Status::ranks has the ranks' numbers in the job.
+  /// function, at the same place in the order of this communicator's collectives. The options are
+  /// not inherited. In an error of the new communicator, Status::ranks has the ranks' numbers in the
+  /// job.
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});
@@ -192,7 +194,7 @@ class TUTTI_EXPORT Communicator {
 
   // Collectives. Each function starts a collective and returns its request at once; the buffers
   // belong to Tutti until the request is done. All ranks must pass the same sizes, types, root and
-  // options. A bad argument makes the function fail with Code::invalid_argument; the collective is
+  // options, except `will_wait` and `priority`. A bad argument makes the function fail with Code::invalid_argument; the collective is
   // then not started.
 
   /// Barrier: the request is done when every rank has called this function.

@@ -77,10 +77,11 @@ struct CommunicatorOptions {
   std::uint32_t segment_bytes = 0;
   /// Credit window: all senders together may have at most this many bytes of multicast data
   /// outstanding. Data is outstanding from its send until the senders know that every receiver has
-  /// consumed it. If 0, the window is as large as the smallest receive buffer. (equal on all ranks)
+  /// consumed it. If 0, the window is 0.4 of the smallest receive buffer that a kernel granted.
+  /// (equal on all ranks)
   std::uint64_t window_bytes = 0;
-  /// Broadcasts of up to this size, in bytes, are done at the root as soon as the root has sent the
-  /// data; 0 turns this off. The root retains a copy for retransmission until every rank has
+  /// Broadcasts of up to this size in bytes, and of up to half of the window, are done at the root as
+  /// soon as the root has sent the data, among up to 64 ranks; 0 turns this off. The root retains a copy for retransmission until every rank has
   /// acknowledged the data. Closing the communicator waits for these ACKs. Only the device `ip`
   /// uses this option. (equal on all ranks)
   union {

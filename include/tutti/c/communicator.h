@@ -100,7 +100,7 @@ typedef struct tutti_comm_options {
   uint32_t receive_workers;
   /* Not 0: the communicator is created without aggregators if one of them cannot be used, so that
    * the ranks reduce by themselves. 0: creation fails in this case. The value of rank 0 applies to
-   * all ranks. */
+   * all ranks. TUTTI_AGGREGATOR_FALLBACK=1 has the same effect as a value that is not 0. */
   uint32_t aggregator_fallback;
   /* Addresses "host:port,..." of the aggregators that reduce for this communicator. If NULL,
    * TUTTI_AGGREGATORS is used; if that is not set either, no aggregators are used. The list of rank
@@ -117,8 +117,8 @@ typedef struct tutti_comm_options {
   const char* multicast;
   /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
   uint64_t segment_bytes;
-  /* (equal on all ranks) Size in bytes up to which a Broadcast is done at its root as soon as it
-   * is sent. The root retains a copy for retransmission until every rank has acknowledged the
+  /* (equal on all ranks) Size in bytes up to which a Broadcast, also of up to half of the window,
+   * is done at its root as soon as it is sent, among up to 64 ranks. The root retains a copy for retransmission until every rank has acknowledged the
    * data, and closing the communicator waits for these ACKs. Default: 256 KiB; 1 turns this off.
    * Only the device "ip" uses this field, which C++ calls retain_bytes. */
   uint64_t keep_bytes;
@@ -209,8 +209,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn
 
 /* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
  * collectives need no order relative to those of `comm`. Every rank must call this function, at the
- * same place in the order of the collectives of `comm`. The caller frees *duplicate by
- * tutti_comm_destroy. */
+ * same place in the order of the collectives of `comm`. The options are not inherited: pass those of
+ * `comm` again if they are to apply. The caller frees *duplicate by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
@@ -222,9 +222,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
  * numbered by key and, among equal keys, by their rank in `comm`. *part is NULL at a rank that
  * passes TUTTI_NO_COLOR. The new communicator shares the progress thread of `comm`, but its
  * collectives need no order relative to those of `comm`. Every rank must call this function, at the
- * same place in the order of the collectives of `comm`. After an error of the new communicator,
- * tutti_last_error_ranks has the ranks' numbers in the job. The caller frees *part by
- * tutti_comm_destroy. */
+ * same place in the order of the collectives of `comm`. The options are not inherited. After an error
+ * of the new communicator, tutti_last_error_ranks has the ranks' numbers in the job. The caller frees
+ * *part by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
                                                const tutti_comm_options_t* options,
                                                tutti_comm_t** part);

@@ -195,7 +195,7 @@ Result<ServiceKey> find_service_key(const std::string& file) {
   }
   return failure(Code::invalid_argument,
                  "the aggregator's key is not given: make a file with `tutti key new FILE`, and "
-                 "name it in TUTTI_AGGREGATOR_KEY_FILE at the aggregator and at every rank");
+                 "name it in TUTTI_AGGREGATOR_KEY_FILE at the aggregator and at rank 0");
 }
 
 }  // namespace tutti::runtime
