@@ -24,10 +24,13 @@ class Root:
 
     def run(self, command, timeout=7200):
         """Runs a shell command inside; returns (exit status, its output)."""
-        inside = (f"mount --make-rprivate / && cd {shlex.quote(self.path)} && "
+        # Labs enter mount namespaces, which leads out of a chroot. So the folder becomes the root of
+        # its mount namespace.
+        path = shlex.quote(self.path)
+        inside = (f"mount --make-rprivate / && mount --bind {path} {path} && cd {path} && "
                   f"mount --bind {shlex.quote(common.ROOT)} .{SOURCE} && mount -o remount,bind,ro .{SOURCE} && "
                   "mount -t proc proc proc && mount --rbind /dev dev && mount --rbind /sys sys && "
-                  f"exec chroot . env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TUTTI_DEVICE=ip "
+                  f"pivot_root . . && umount -l . && exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "
                   f"PYTHONDONTWRITEBYTECODE=1 CCACHE_DIR={BUILDS}/ccache sh -c {shlex.quote(command)}")
         print(f"+ [{self.suite}] {command}", flush=True)
         try:
