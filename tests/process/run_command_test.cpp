@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -185,6 +186,20 @@ TEST(RunCommand, SignalsAreForwardedToTheRanks) {
   const auto lines = job.out.sorted_lines();
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "[0] got it"), 1);
   EXPECT_EQ(std::count(lines.begin(), lines.end(), "[1] got it"), 1);
+}
+
+TEST(RunCommand, SignalToMoreRanksThanDescriptors_isForwarded) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  Job job = Job::shell(40, "echo ready; exec sleep 1000");
+  job.options.prefix = false;
+  job.options.timeout = std::chrono::seconds(60);
+  EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGINT); }), 128 + SIGINT)
+      << job.err.text();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(RunCommand, RanksDieWithTheLauncher) {

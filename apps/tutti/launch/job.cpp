@@ -117,16 +117,20 @@ bool Job::streams_open() const {
 }
 
 void Job::poll_until(Clock::time_point deadline) {
-  // poll ignores entries with descriptor -1, which mark closed streams.
+  // Only open streams get an entry, because poll refuses more entries than RLIMIT_NOFILE.
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
-  for (const Process& process : processes_) {
-    for (const Stream& stream : process.streams) polled.push_back({stream.source.get(), POLLIN, 0});
+  std::vector<std::pair<Process*, Stream*>> sources;
+  for (Process& process : processes_) {
+    for (Stream& stream : process.streams) {
+      if (!stream.source.valid()) continue;
+      polled.push_back({stream.source.get(), POLLIN, 0});
+      sources.emplace_back(&process, &stream);
+    }
   }
   if (poll(polled.data(), polled.size(), milliseconds_until(deadline)) <= 0) return;
   if (polled[0].revents != 0) take_signals();
-  for (std::size_t i = 1; i < polled.size(); ++i) {
-    Process& process = processes_[(i - 1) / 2];
-    if (polled[i].revents != 0) read_stream(process, process.streams[(i - 1) % 2]);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (polled[i + 1].revents != 0) read_stream(*sources[i].first, *sources[i].second);
   }
 }
 
