@@ -12,11 +12,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "launch/line_prefixer.hpp"
+#include "launch/process.hpp"
 #include "requirements.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
 
@@ -162,6 +164,22 @@ TEST(RunCommand, ProgramThatCannotBeStarted_isNamedInTheError) {
   no_namespace.options.master_addr = "10.0.0.1";
   EXPECT_EQ(no_namespace.run(), kExitNotStarted);
   EXPECT_NE(no_namespace.err.text().find("/run/netns/tutti-no-such-0"), std::string::npos);
+}
+
+TEST(FindProgram, FolderWithTheNameOfTheProgram_isPassedOver) {
+  std::string base = "/tmp/tutti-find-XXXXXX";
+  ASSERT_NE(mkdtemp(base.data()), nullptr);
+  std::filesystem::create_directories(base + "/first/program");
+  std::filesystem::create_directories(base + "/second");
+  std::ofstream(base + "/second/program") << "#!/bin/sh\n";
+  std::filesystem::permissions(base + "/second/program", std::filesystem::perms::owner_all);
+  const std::string before = std::getenv("PATH");
+  setenv("PATH", (base + "/first:" + base + "/second").c_str(), 1);
+  const auto found = launch::find_program("program");
+  setenv("PATH", before.c_str(), 1);
+  std::filesystem::remove_all(base);
+  ASSERT_TRUE(found.ok()) << found.status().to_string();
+  EXPECT_EQ(*found, base + "/second/program");
 }
 
 /// Runs a job in a launcher process of its own, and calls `meanwhile` with the launcher's process

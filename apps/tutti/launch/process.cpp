@@ -14,8 +14,10 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <set>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "device/posix/descriptor.hpp"
@@ -178,7 +180,12 @@ Result<std::string> find_program(const std::string& name) {
     std::size_t end = folders.find(':', begin);
     if (end == std::string::npos) end = folders.size();
     const std::string candidate = folders.substr(begin, end - begin) + "/" + name;
-    if (end > begin && access(candidate.c_str(), X_OK) == 0) return candidate;
+    std::error_code ignored;
+    // The right to execute a folder is the right to enter it, so only a file counts.
+    if (end > begin && std::filesystem::is_regular_file(candidate, ignored) &&
+        access(candidate.c_str(), X_OK) == 0) {
+      return candidate;
+    }
     begin = end + 1;
   }
   return failure(Code::unsupported, "program '{}' is not in PATH{}", name, package_hint(name));
