@@ -270,8 +270,24 @@ TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
 }
 
 TEST(Plan, CallWithMoreChunksThanPsns_isRefused) {
-  const auto plan = plan_multicast(plan_input(Operation::allgather, 1'000'000, 1 << 30));
+  const auto plan = plan_multicast(plan_input(Operation::allgather, 1000, std::uint64_t{1} << 33));
   EXPECT_EQ(plan.status().code(), Code::invalid_argument);
+  EXPECT_NE(plan.status().message().find("chunks"), std::string::npos);
+}
+
+TEST(Plan, LargestAcceptedSize_hasTotalsOf64Bits_andALargerOneIsRefused) {
+  constexpr std::uint32_t kRanks = 1 << 24;
+  PlanInput input = plan_input(Operation::broadcast, kRanks, std::uint64_t{1} << 36);
+  const auto plan = plan_multicast(input);
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  EXPECT_EQ(plan->data.total / kRanks, plan->data.max_sent);
+  const Plan chain = plan_ring(input);
+  EXPECT_EQ(chain.data.total / 2 / (kRanks - 1), chain.data.max_sent);
+  ++input.send_bytes;
+  EXPECT_EQ(plan_multicast(input).status().code(), Code::invalid_argument);
+  const Status refused = plan_multicast(plan_input(Operation::allgather, kRanks, 4097)).status();
+  EXPECT_EQ(refused.code(), Code::invalid_argument);
+  EXPECT_NE(refused.message().find("4097 bytes among 16777216 ranks"), std::string::npos);
 }
 
 /// The counters of one collective, summed over two ranks.

@@ -336,7 +336,7 @@ class Explain(unittest.TestCase):
                       self.explain("allgather", "--ranks", "1", "--bytes", "1M"))
         self.assertIn("Nothing crosses a link",
                       self.explain("broadcast", "--ranks", "4", "--bytes", "0"))
-        done = tutti("explain", "allgather", "--ranks", "1000000", "--bytes", "1G")
+        done = tutti("explain", "allgather", "--ranks", "100", "--bytes", "8192G")
         self.assertEqual(done.returncode, 2)
         self.assertIn("at most 4294967295", done.stderr)
 

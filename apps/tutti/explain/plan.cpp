@@ -27,6 +27,10 @@ constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kEthernetBytes = 14;
 
+/// Largest total size of the blocks at all ranks. Every total then fits 64 bits, although it
+/// includes the headers and counts both ends of each link.
+constexpr std::uint64_t kMostBytesMoved = std::uint64_t{1} << 60;
+
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 /// The sizes of chunks and datagrams if all ranks have the MTU and the receive window of `input`.
@@ -83,6 +87,12 @@ std::uint32_t header_bytes(bool ipv6, Multicast multicast) {
 Result<Plan> plan_multicast(const PlanInput& input) {
   const bool gather = input.operation == Operation::allgather;
   const std::uint32_t blocks = gather ? input.ranks : 1;
+  if (input.send_bytes > kMostBytesMoved / input.ranks / blocks) {
+    return failure(Code::invalid_argument,
+                   "{} bytes among {} ranks are more than {} bytes on all links: use smaller "
+                   "--bytes or fewer --ranks",
+                   input.send_bytes, input.ranks, kMostBytesMoved);
+  }
   Plan plan;
   plan.algorithm = Algorithm::multicast;
   const device::ip::ChunkShape shape = agreed_shape(input);

@@ -60,9 +60,10 @@ struct Plan {
 };
 
 /// The cost of reliable multicast; computed for one chain if `input.chains` is 0. Error: the
-/// collective has more chunks than there are PSNs.
+/// collective has more chunks than there are PSNs, or its totals may exceed 64 bits.
 Result<Plan> plan_multicast(const PlanInput& input);
-/// The cost of the ring (Allgather) or of the chain of ranks (Broadcast).
+/// The cost of the ring (Allgather) or of the chain of ranks (Broadcast), for an input that
+/// plan_multicast() accepts.
 Plan plan_ring(const PlanInput& input);
 
 /// Total size of the headers of a datagram that carries a chunk, including those of IP and
