@@ -76,6 +76,12 @@ TEST(Percentile, EachPercentile_isAMeasuredTime_notAnInterpolatedOne) {
   EXPECT_EQ(measured.mean_ns(), 550);
 }
 
+TEST(CounterIncrease, CounterThatFell_hasNoIncrease) {
+  const Counters before{{"device_connections_open", 5}, {"device_connections_made", 5}};
+  const Counters after{{"device_connections_open", 2}, {"device_connections_made", 9}};
+  EXPECT_EQ(increases(before, after), (std::vector<std::uint64_t>{0, 4}));
+}
+
 TEST(InterfaceBytes, LoopbackCounters_areRead_andAnUnknownInterfaceIsNamedInTheError) {
   EXPECT_TRUE(interface_bytes("lo").ok());
   const auto absent = interface_bytes("nosuch0");

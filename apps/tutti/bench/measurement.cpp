@@ -210,16 +210,12 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
   return link;
 }
 
-using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
-
 /// Stores in `measured` how much the counters of all ranks have increased since `before` was read.
 /// The collective has run `repetitions` times since then.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();
-  std::vector<std::uint64_t> mine;
-  for (std::size_t i = 0; i < after.size(); ++i) mine.push_back(after[i].second - before[i].second);
-  auto all = session.exchange(mine);
+  auto all = session.exchange(increases(before, after));
   if (!all) return all.status();
   std::vector<std::uint64_t> sent(session.size());
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -237,6 +233,14 @@ Status count_increase(Session& session, const Counters& before, int repetitions,
 }
 
 }  // namespace
+
+std::vector<std::uint64_t> increases(const Counters& before, const Counters& after) {
+  std::vector<std::uint64_t> result;
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    result.push_back(after[i].second - std::min(before[i].second, after[i].second));
+  }
+  return result;
+}
 
 std::int64_t Measured::percentile_ns(double percent) const {
   if (times_ns.empty()) return 0;

@@ -13,6 +13,12 @@
 
 namespace tutti::app {
 
+using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// The increase of each counter between two readings; 0 for one that fell, such as the number of
+/// open connections.
+std::vector<std::uint64_t> increases(const Counters& before, const Counters& after);
+
 struct MeasureOptions {
   int iterations = 20;
   int warmup = 10;
@@ -45,7 +51,7 @@ struct Measured {
   int checked = 0;  ///< number of checked repetitions
   /// Name of each counter that increased during the measurement, and its increase summed over all
   /// ranks.
-  std::vector<std::pair<std::string, std::uint64_t>> counters;
+  Counters counters;
   /// Bytes that the device of each rank sent per repetition, indexed by rank. Multicast chunks
   /// count without headers, frames of reliable connections with headers.
   std::vector<double> sent_bytes_by_rank;
