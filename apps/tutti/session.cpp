@@ -170,8 +170,8 @@ Status Session::learn_locations(const SessionOptions& options) {
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};
   for (int round = 0; round < 2; ++round) {
-    const std::string text =
-        nlohmann::json({mine.host, mine.clock, mine.network, mine.interface}).dump();
+    const std::string text = nlohmann::json({mine.host, mine.clock, mine.network, mine.interface})
+                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     auto all = exchange_bytes(std::as_bytes(std::span(text)));
     if (!all) return all.status();
     locations_.clear();

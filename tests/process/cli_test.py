@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests the program `tutti` from outside: real processes on loopback, exit codes and JSON."""
 
+import ctypes
 import json
 import os
 import re
@@ -14,6 +15,8 @@ import requirements  # noqa: E402
 
 TUTTI = ""
 PATIENCE_S = 100
+CLONE_NEWUTS = 0x0400_0000
+CLONE_NEWUSER = 0x1000_0000
 
 
 def tutti(*arguments, environment=None):
@@ -113,6 +116,19 @@ class Bench(unittest.TestCase):
         self.assertIsNone(report["wrong_bytes"])
         self.assertIsNone(report["rows"][0]["in_place"]["wrong_bytes"])
         self.assertIn("not checked", table)
+
+    def test_host_name_need_not_be_utf8(self):
+        def rename():
+            libc = ctypes.CDLL(None)
+            namespaces = CLONE_NEWUTS if os.geteuid() == 0 else CLONE_NEWUTS | CLONE_NEWUSER
+            if libc.unshare(namespaces) != 0 or libc.sethostname(b"h\xff", 2) != 0:
+                os._exit(requirements.NOTHING_RAN)
+        done = subprocess.run([TUTTI, "run", "-n", "2", "--no-prefix", "--", TUTTI, "bench", "barrier", "-n", "2", "-w", "0"],
+                              capture_output=True, text=True, timeout=PATIENCE_S, preexec_fn=rename, check=False)
+        if done.returncode == requirements.NOTHING_RAN:
+            requirements.skip_without("lab", "no UTS namespace, in which a test may set the host name")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("rank 0 on h\ufffd", done.stdout)
 
     def test_unwritable_report_is_named(self):
         done = job(2, "bench", "barrier", "-n", "4", "-w", "0", "-J", "/nonexistent/x.json")
