@@ -1,4 +1,7 @@
 // The program `tutti`: its subcommands and its exit status.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -43,9 +46,20 @@ int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
   return kExitUsage;
 }
 
+/// Opens a file in place of each standard stream that is closed, because another descriptor would
+/// otherwise get its number and replace it in child processes. A write to it still fails.
+void open_standard_streams() {
+  int opened = 0;
+  do {
+    opened = ::open("/dev/null", O_RDONLY);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) ::close(opened);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
   CLI::App app(
       "Bandwidth-optimal collective communication over IP multicast: run, measure and "
       "explain it",

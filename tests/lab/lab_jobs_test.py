@@ -64,6 +64,14 @@ class LabJobs(unittest.TestCase):
     def lab(self, *words):
         return subprocess.run([TUTTI, "lab", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
+    def test_lab_runs_without_standard_input_and_output(self):
+        for closed in ("<&-", "<&- >&-"):
+            with self.subTest(closed):
+                done = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", TUTTI, "lab", "run", "--hosts", "2",
+                                       "--", "sh", "-c", "exit $((RANK + 3))"],
+                                      capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+                self.assertIn(done.returncode, (3, 4), done.stderr)
+
     def test_place_of_a_lab_has_its_share_of_the_cores(self):
         if not can("persistent lab"):
             requirements.skip_without("netadmin", "no persistent lab here: see `tutti lab check`")
