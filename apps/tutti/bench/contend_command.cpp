@@ -64,15 +64,12 @@ class TuttiContender final : public bench::Contender {
   void start(const bench::Work& work, int lane) override {
     if (lane == 1 && !second_) {
       auto duplicate = session_.duplicate();
-      must(duplicate.status());
+      if (!duplicate) return fail(duplicate.status());
       second_.emplace(std::move(*duplicate));
     }
     keep((lane == 0 ? session_.communicator() : *second_).start(call_of(work, false)));
   }
-  void finish() override {
-    for (Request& request : requests_) must(request.wait());
-    requests_.clear();
-  }
+  void finish() override { must(wait_for_all()); }
 
   void send(const std::byte* data, std::size_t bytes, int count, int to) override {
     for (int i = 0; i < count; ++i)
@@ -122,8 +119,24 @@ class TuttiContender final : public bench::Contender {
 
   static Rank to_rank(int rank) { return rank_of(static_cast<std::uint32_t>(rank)); }
   void keep(Result<Request> request) {
-    must(request.status());
+    if (!request) return fail(request.status());
     requests_.push_back(std::move(*request));
+  }
+  /// Throws an exception after the end of the requests under way. The caller's buffers end with it,
+  /// and the collectives still use them.
+  void fail(const Status& status) {
+    (void)wait_for_all();
+    must(status);
+  }
+  /// Waits for all requests, and returns the first error.
+  Status wait_for_all() {
+    Status first;
+    for (Request& request : requests_) {
+      const Status status = request.wait();
+      if (first.ok()) first = status;
+    }
+    requests_.clear();
+    return first;
   }
   static void wait(Result<Request> request) {
     must(request.status());
