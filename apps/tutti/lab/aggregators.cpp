@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "crypto/secret.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "device/posix/descriptor.hpp"
 #include "launch/process.hpp"
 #include "runtime/bootstrap/text.hpp"
@@ -32,14 +33,9 @@ constexpr int kStartMs = 10'000;
 class Aggregators::Reader {
  public:
   explicit Reader(device::Descriptor source) : source_(std::move(source)) {
-    // The reader thread inherits a mask that blocks all signals, so that signals reach the thread
-    // that runs the job.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    // Signals must reach the thread that runs the job.
+    const device::BlockedSignals blocked;
     thread_ = std::thread([this] { read_all(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Reader() { thread_.join(); }
 
@@ -107,6 +103,9 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   }
   device::Descriptor output(ends[0]);
   device::Descriptor write_end(ends[1]);
+  // The reader exists before the process, so that a failure to make it leaves no process behind.
+  Running& one = running_.emplace_back();
+  one.reader = std::make_unique<Reader>(std::move(output));
   launch::SpawnRequest request;
   request.arguments = {program, "aggregator", "--listen", address};
   request.arguments.insert(request.arguments.end(), options.begin(), options.end());
@@ -123,14 +122,13 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   request.die_with_launcher = true;
   Result<pid_t> pid = lab.spawn_at_aggregator(aggregator, std::move(request));
   if (!pid) return pid.status();
-  processes_.push_back(*pid);
+  one.process = *pid;
   addresses_.push_back(address);
   write_end = {};
-  readers_.push_back(std::make_unique<Reader>(std::move(output)));
-  if (readers_.back()->wait_for("listening on")) return {};
+  if (one.reader->wait_for("listening on")) return {};
   return failure(Code::system,
                  "the aggregator at {} did not begin to listen: find the cause in its output: {}",
-                 address, readers_.back()->text());
+                 address, one.reader->text());
 }
 
 std::vector<std::string> Aggregators::environment() const {
@@ -141,15 +139,17 @@ std::vector<std::string> Aggregators::environment() const {
 }
 
 std::string Aggregators::end() {
-  for (const pid_t process : processes_) ::kill(process, SIGTERM);
-  std::string text;
-  for (std::size_t i = 0; i < processes_.size(); ++i) {
-    if (!readers_[i]->wait_for_end()) ::kill(processes_[i], SIGKILL);
-    (void)launch::wait_for(processes_[i]);
-    text += readers_[i]->text();
+  for (const Running& one : running_) {
+    if (one.process > 0) ::kill(one.process, SIGTERM);
   }
-  processes_.clear();
-  readers_.clear();
+  std::string text;
+  for (const Running& one : running_) {
+    if (one.process <= 0) continue;
+    if (!one.reader->wait_for_end()) ::kill(one.process, SIGKILL);
+    (void)launch::wait_for(one.process);
+    text += one.reader->text();
+  }
+  running_.clear();
   return text;
 }
 

@@ -30,7 +30,6 @@ class Aggregators {
   /// The environment variables by which a job uses the aggregators: TUTTI_AGGREGATORS and
   /// TUTTI_AGGREGATOR_KEY. Empty if there are no aggregators.
   std::vector<std::string> environment() const;
-  const std::vector<pid_t>& processes() const { return processes_; }
   /// Ends the aggregators and returns their output, which lists the jobs that they served and their
   /// counters.
   std::string end();
@@ -41,11 +40,14 @@ class Aggregators {
                    const std::vector<std::string>& options);
 
   class Reader;
+  struct Running {
+    pid_t process = 0;  ///< 0 until the process has been started
+    std::unique_ptr<Reader> reader;
+  };
 
   std::string key_;
   std::vector<std::string> addresses_;
-  std::vector<pid_t> processes_;
-  std::vector<std::unique_ptr<Reader>> readers_;
+  std::vector<Running> running_;
 };
 
 }  // namespace tutti::lab
