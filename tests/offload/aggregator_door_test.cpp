@@ -19,12 +19,14 @@ namespace {
 
 class AggregatorDoor : public testing::Test {
  protected:
-  void start(Nanoseconds hello_timeout = kPatience, std::size_t max_strangers = 128) {
+  void start(Nanoseconds hello_timeout = kPatience, std::size_t max_strangers = 128,
+             Nanoseconds begin_timeout = kPatience) {
     AggregatorOptions options;
     options.listen = {"127.0.0.1", 0};
     options.key = service_key();
     options.terms = kSmall;
     options.hello_timeout = hello_timeout;
+    options.begin_timeout = begin_timeout;
     options.max_strangers = max_strangers;
     options.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
@@ -62,13 +64,15 @@ class AggregatorDoor : public testing::Test {
     const Deadline deadline = deadline_after(kPatience);
     auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);
     if (!connection) return connection.status();
-    const JoinRequest request{.unique_id = "tutti1/x",
-                              .address = address_of(*service_),
-                              .job = job,
-                              .ranks = 2,
-                              .communicator = 1,
-                              .options = patient()};
-    return connection->ask(request, deadline).status();
+    return connection->ask(request("tutti1/x", job), deadline).status();
+  }
+  JoinRequest request(const std::string& unique_id, const std::string& job) {
+    return {.unique_id = unique_id,
+            .address = address_of(*service_),
+            .job = job,
+            .ranks = 2,
+            .communicator = 1,
+            .options = patient()};
   }
 
   std::mutex mutex_;
@@ -136,6 +140,31 @@ TEST_F(AggregatorDoor, ServiceThatEnds_closesTheConnectionsOfStrangers) {
   for (int i = 0; i < 20; ++i) strangers.push_back(visit());
   service_.reset();
   for (Stream& stranger : strangers) EXPECT_TRUE(ends(stranger));
+}
+
+TEST_F(AggregatorDoor, AdmittedJobThatHasNotBegun_endsWithTheService) {
+  start(kPatience, 128, std::chrono::hours(1));
+  const Deadline deadline = deadline_after(kPatience);
+  auto connection = AggregatorConnection::open(address_of(*service_), service_key(), deadline);
+  ASSERT_TRUE(connection.ok()) << connection.status().to_string();
+  ASSERT_TRUE(connection->ask(request("tutti1/x", "h:1"), deadline).ok());
+  service_.reset();
+  EXPECT_EQ(await_line("is dropped"), "job h:1 is dropped: the aggregator was stopped");
+}
+
+TEST_F(AggregatorDoor, JobWhoseRanksDoNotJoin_isDroppedAfterTheTimeLimitOfTheAggregator) {
+  start(kPatience, 128, std::chrono::seconds(1));
+  const auto id = make_unique_id();
+  ASSERT_TRUE(id.ok()) << id.status().to_string();
+  JoinRequest join = request({id->data(), id->size() - 1}, "h:1");
+  join.options.create_timeout = std::chrono::hours(1);
+  const Deadline deadline = deadline_after(kPatience);
+  auto connection = AggregatorConnection::open(address_of(*service_), service_key(), deadline);
+  ASSERT_TRUE(connection.ok()) << connection.status().to_string();
+  ASSERT_TRUE(connection->ask(join, deadline).ok());
+  ASSERT_TRUE(connection->go(deadline).ok());
+  EXPECT_NE(await_line("is dropped").find("ranks 0, 1 did not join"), std::string::npos);
+  discard_unique_id(*id);
 }
 
 }  // namespace

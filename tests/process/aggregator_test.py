@@ -119,6 +119,14 @@ class Command(unittest.TestCase):
             self.assertEqual(rank.process.returncode, 3, text)
             self.assertIn("aggregator " + one.address, text)
 
+    def test_second_signal_ends_the_process_at_once(self):
+        one = self.aggregator()
+        # The stopped process gets both signals before it acts on the first.
+        for how in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM):
+            one.process.send_signal(how)
+        text = one.end(signal.SIGCONT)
+        self.assertEqual(one.process.returncode, -signal.SIGTERM, text)
+
     def test_absent_aggregator_is_named_in_the_error(self):
         address = f"127.0.0.1:{free_port()}"
         for rank in self.job(2, [address], "allreduce", "4", "1"):

@@ -23,7 +23,7 @@ struct Arguments {
 };
 
 /// Waits for a signal that ends the program. All threads block these signals, so that only wait()
-/// receives them.
+/// receives them. After wait() a further signal ends the process at once.
 class EndSignals {
  public:
   EndSignals() {
@@ -35,6 +35,7 @@ class EndSignals {
     int signal = 0;
     while (sigwait(&signals_, &signal) != 0) {
     }
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
   }
 
  private:

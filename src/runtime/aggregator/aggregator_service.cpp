@@ -35,9 +35,6 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-// Longest time that the aggregator waits between its reply and the start of the job. During this
-// time the job asks its other aggregators.
-constexpr auto kGoTimeout = std::chrono::seconds(30);
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
@@ -96,8 +93,7 @@ class AggregatorService::Parts {
   struct Visit {
     std::thread thread;
     Strangers::Number number = 0;
-    /// Descriptor of the connection as long as its request may still arrive, then -1.
-    int stranger = -1;
+    int connection = -1;  ///< descriptor of the connection, which is open until `over`
     JobEnd end;
     bool over = false;
     /// Communicator of the job; null before the job begins and after it ends.
@@ -114,7 +110,6 @@ class AggregatorService::Parts {
   void accept_one();
   void drop_surplus();
   void receive_visit(Visit& visit, Stream stream);
-  void leave_strangers(Visit& visit);
   void receive_job(Visit& visit, AggregatorVisitor& visitor, const JoinRequest& request);
   Result<Share> admit(const JoinRequest& request);
   void release(const Share& share);
@@ -209,7 +204,7 @@ void AggregatorService::Parts::accept_one() {
   if (!stream) return refusals_.refuse(peer, stream.status().message(), SteadyClock::now());
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
-  one.stranger = descriptor;
+  one.connection = descriptor;
   one.number = strangers_.arrive(neighbourhood);
   const device::BlockedSignals blocked;
   try {
@@ -234,7 +229,7 @@ void AggregatorService::Parts::drop_surplus() {
     if (!surplus) return;
     const auto found = std::find_if(visits_.begin(), visits_.end(),
                                     [&](const auto& one) { return one->number == *surplus; });
-    ::shutdown((*found)->stranger, SHUT_RDWR);
+    ::shutdown((*found)->connection, SHUT_RDWR);
     thread = std::move((*found)->thread);
   }
   thread.join();
@@ -249,7 +244,7 @@ void AggregatorService::Parts::reap(bool all) {
     if (all) {
       for (const auto& one : visits_) {
         one->end.set(failure(Code::aborted, "the aggregator was stopped"));
-        if (one->stranger >= 0) ::shutdown(one->stranger, SHUT_RDWR);
+        if (!one->over) ::shutdown(one->connection, SHUT_RDWR);
       }
     }
     const auto first = std::stable_partition(visits_.begin(), visits_.end(),
@@ -266,7 +261,10 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
   const std::string peer = peer_of(stream.socket());
   AggregatorVisitor visitor(std::move(stream));
   const auto request = visitor.receive(deadline_after(options_.hello_timeout));
-  leave_strangers(visit);
+  {
+    const std::lock_guard lock(mutex_);
+    strangers_.leave(visit.number);
+  }
   if (request) {
     receive_job(visit, visitor, *request);
   } else {
@@ -276,14 +274,6 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
   const std::lock_guard lock(mutex_);
   visit.over = true;
   wake();  // wakes the listener, which joins this thread
-}
-
-/// Removes the connection of `visit` from the strangers and forgets its descriptor. From then on
-/// the listener does not shut the connection down.
-void AggregatorService::Parts::leave_strangers(Visit& visit) {
-  const std::lock_guard lock(mutex_);
-  strangers_.leave(visit.number);
-  visit.stranger = -1;
 }
 
 void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
@@ -298,12 +288,15 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
     return;
   }
   say(fmt::format("job {} of {} ranks joins", job, request.ranks));
-  Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
+  Status end = told.ok() ? visitor.wait_for_go(deadline_after(options_.begin_timeout)) : told;
   try {
     if (end.ok()) end = serve(visit, request, *share);
   } catch (const std::exception& error) {
     end = failure(Code::resource_exhausted, "{}", error.what());
   }
+  // If the service has ended the job before, that is the reason, and `end` only its effect.
+  visit.end.set(end);
+  end = visit.end.wait();
   release(*share);
   say(fmt::format("job {} {}", job,
                   end.ok() ? std::string("has left") : "is dropped: " + printable(end.message())));
@@ -351,10 +344,12 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
                                        const Share& share) {
   const auto id = parse_unique_id(request.unique_id);
   if (!id) return id.status();
-  auto bootstrap = join_unique_id(*id, rank_of(request.ranks), request.ranks + 1,
-                                  request.options.create_timeout, "aggregator");
-  if (!bootstrap) return bootstrap.status();
   CommunicatorOptions options = request.options;
+  // All ranks of the job run already, so a longer time would only delay the end of the service.
+  options.create_timeout = std::min(options.create_timeout, options_.begin_timeout);
+  auto bootstrap = join_unique_id(*id, rank_of(request.ranks), request.ranks + 1,
+                                  options.create_timeout, "aggregator");
+  if (!bootstrap) return bootstrap.status();
   options.interface = options_.interface;
   options.device = options_.device;
   const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);

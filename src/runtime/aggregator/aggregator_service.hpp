@@ -33,6 +33,9 @@ struct AggregatorOptions {
   engine::WindowConfig terms;  ///< window for each job; it has fewer slots if memory is short
   /// Time after the start of a connection within which its request must arrive.
   Nanoseconds hello_timeout = std::chrono::seconds(2);
+  /// Longest wait for the start of an admitted job, which asks its other aggregators first, and
+  /// then for its ranks to join.
+  Nanoseconds begin_timeout = std::chrono::seconds(60);
   /// At most this many connections may be open whose request has not arrived yet (see
   /// Strangers::limits). If there are more, one of them is closed.
   std::size_t max_strangers = 128;
