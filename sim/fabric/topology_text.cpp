@@ -145,10 +145,12 @@ class Parser {
     const auto latency = quantity(words[1], kTimes);
     const auto errors = words.size() == 4 ? whole_number<double>(words[3]) : 0.0;
     if (!rate || !latency || !errors) return wrong(kForm);
-    if (*rate < 1e7 || *rate > 1e13 || *latency < 0 || *latency > 1e12) {
+    // These comparisons are also false for a value that is not a number.
+    if (!(*rate >= 1e7 && *rate <= 1e13 && *latency >= 0 && *latency <= 1e12)) {
       return wrong("a link has 10Mbit/s to 10Tbit/s and up to 1000000us of latency");
     }
-    if (*errors < 0 || *errors >= 1) return wrong("a bit-error rate lies in 0 .. 1, as in 1e-12");
+    if (!(*errors >= 0 && *errors < 1))
+      return wrong("a bit-error rate lies in 0 .. 1, as in 1e-12");
     spec_ = {static_cast<std::uint64_t>(*rate), {static_cast<std::int64_t>(*latency)}, *errors};
     if (++specs_ > 200) return wrong("more than 200 link lines; use the same one for more cables");
     return {};

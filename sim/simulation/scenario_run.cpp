@@ -175,12 +175,8 @@ Status ScenarioWorld::open() {
   for (const ScenarioCommunicator& one : scenario_.communicators) most = std::max(most, one.ranks);
   auto places = sim::place(topology_, most, scenario_.place.placement, scenario_.seed);
   if (!places) return places.status();
-  for (const ScenarioCommunicator& one : scenario_.communicators) {
-    if (one.ranks == 0)
-      return failure(Code::invalid_argument,
-                     "a communicator of the scenario has 0 ranks: use at least 1");
+  for (const ScenarioCommunicator& one : scenario_.communicators)
     config.communicators.push_back(make_communicator(one, *places));
-  }
   world_ = std::make_unique<Simulation>(std::move(config));
   return world_->open();
 }

@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "sim/device/sim_device.hpp"
-#include "sim/simulation/communicator_check.hpp"
+#include "sim/simulation/config_check.hpp"
 #include "sim/uc/uc_device.hpp"
 
 namespace tutti::simulation {
@@ -97,6 +97,7 @@ Status Simulation::open() {
     return failure(Code::invalid_argument,
                    "the simulation has no topology: set WorldConfig::topology");
   }
+  if (Status status = check(config_); !status) return status;
   network_ =
       std::make_unique<device::sim::SimNetwork>(queue_, *config_.topology, config_.fabric, *this);
   drops_ = std::make_unique<DropRecorder>(losses_);
@@ -105,7 +106,6 @@ Status Simulation::open() {
   std::vector<std::uint32_t> first_sides;
   for (std::size_t c = 0, given = config_.communicators.size(); c < given; ++c) {
     CommunicatorSpec& spec = config_.communicators[c];
-    if (Status status = check(spec, static_cast<std::uint32_t>(c)); !status) return status;
     if (spec.aggregator) spec.collectives.push_back({.kind = CollectiveKind::leave});
     auto sides = side_communicators(spec);
     first_sides.push_back(static_cast<std::uint32_t>(config_.communicators.size()));

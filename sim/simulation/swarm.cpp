@@ -349,9 +349,10 @@ class Drawer {
   sim::HostId some_host(const Scenario& one) {
     return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
   }
+  /// Draws another one of these hosts; returns `host` if it is the only one.
   sim::HostId other_than(sim::HostId host, const Scenario& one) {
     const std::uint32_t hosts = std::min(ranks_, hosts_of(one));
-    return sim::HostId{(index(host) + from_to(1, std::max(2u, hosts) - 1)) % std::max(2u, hosts)};
+    return sim::HostId{(index(host) + from_to(1, hosts - 1)) % hosts};
   }
   Instant moment() { return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()}; }
   /// Draws the time for which a host or link is out of use: far below the peer timeout, or far

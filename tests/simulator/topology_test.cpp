@@ -236,6 +236,9 @@ TEST(Topology, ParseErrorsNameTheLineAndTheRemedy) {
   expect("link 200Gbit/s 50", "1", "write 'link RATE LATENCY");
   expect("link 200Gbit/s 50ns ber 2", "1", "a bit-error rate lies in 0 .. 1");
   expect("link 1Mbit/s 50ns", "1", "10Mbit/s to 10Tbit/s");
+  expect("link nanGbit/s 50ns", "1", "10Mbit/s to 10Tbit/s");
+  expect("link 200Gbit/s nanns", "1", "10Mbit/s to 10Tbit/s");
+  expect("link 200Gbit/s 50ns ber nan", "1", "a bit-error rate lies in 0 .. 1");
   expect("switch a\nswitch b a\n", "2", "choose another name");
   expect("switch a level 9", "1", "a level is 1 to 6");
   expect("switch a\nhosts a none", "2", "write 'hosts SWITCH N'");
