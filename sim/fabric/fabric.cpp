@@ -21,6 +21,7 @@ Picoseconds Fabric::inject(Picoseconds now, HostId from, const Packet& packet) {
 Picoseconds Fabric::port_free(HostId host) const { return core_->port_free(host); }
 TrafficCount Fabric::tx(LinkId link) const { return core_->ports().tx(link); }
 TrafficCount Fabric::rx(LinkId link) const { return core_->ports().rx(link); }
+std::uint64_t Fabric::lost(LinkId link) const { return core_->faults().losses(link); }
 
 TrafficCount Fabric::class_total(LinkClass link_class) const {
   TrafficCount total;

@@ -53,6 +53,8 @@ class Fabric {
   /// Traffic of a link: tx() counts a packet when it starts on the link, rx() when it has arrived.
   TrafficCount tx(LinkId link) const;
   TrafficCount rx(LinkId link) const;
+  /// Number of packets, background traffic included, that started on a link and did not arrive.
+  std::uint64_t lost(LinkId link) const;
   /// The sum of tx() over all links of a class.
   TrafficCount class_total(LinkClass link_class) const;
   /// Number of bytes in a port's queue at `now`, including the packet in transmission.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <numeric>
 
 #include "base/random.hpp"
 #include "fabric_recorder.hpp"
@@ -61,6 +62,7 @@ struct Seen {
   FabricCounters counters;
   std::vector<TrafficCount> tx;
   std::vector<TrafficCount> rx;
+  std::vector<std::uint64_t> lost;
   std::uint64_t digest = 0;
 };
 
@@ -86,11 +88,12 @@ Seen run(const Topology& topology, const FabricSettings& settings, const Load& l
     }
   }
   bench.run(injections);
-  Seen seen{bench.recorder, bench.counters(), {}, {}, bench.queue.digest()};
+  Seen seen{bench.recorder, bench.counters(), {}, {}, {}, bench.queue.digest()};
   seen.recorder.sort();
   for (std::uint32_t link = 0; link < topology.links(); ++link) {
     seen.tx.push_back(bench.tx(LinkId{link}));
     seen.rx.push_back(bench.fabric.rx(LinkId{link}));
+    seen.lost.push_back(bench.fabric.lost(LinkId{link}));
   }
   return seen;
 }
@@ -237,6 +240,7 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
 }
 
 TEST(FabricExact, EveryCopyOfAPacket_isDeliveredDroppedOrUnderWay) {
+  std::uint64_t dropped_early = 0;
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Random random(seed + 5);
     const Topology topology = small_tree(random);
@@ -252,10 +256,14 @@ TEST(FabricExact, EveryCopyOfAPacket_isDeliveredDroppedOrUnderWay) {
     for (const auto& [link, name, reason] : seen.recorder.drops) {
       if (reason == static_cast<int>(DropReason::bit_error)) ++lost[link];
     }
+    EXPECT_EQ(seen.lost, lost) << "a packet dropped before it starts is not lost on the link";
+    const auto total = std::accumulate(lost.begin(), lost.end(), std::uint64_t{0});
+    dropped_early += seen.counters.dropped - total;
     for (std::uint32_t link = 0; link < topology.links(); ++link) {
       EXPECT_EQ(seen.tx[link].packets, seen.rx[link].packets + lost[link]) << link;
     }
   }
+  EXPECT_GT(dropped_early, 0u) << "no packet found its queue full";
 }
 
 /// Compares the times of equal packets along a chain of switches with a recurrence. A packet starts

@@ -144,5 +144,22 @@ TEST(Background, BackgroundTraffic_slowsACollective_andEndsWithIt) {
   EXPECT_EQ(beside->fabric.in_flight, 0u);
 }
 
+TEST(Background, LostBackgroundPackets_areCountedOnTheirLinks) {
+  ExperimentSpec spec;
+  spec.ranks = 32;
+  spec.place = default_place(32);
+  spec.background = {.streams = 16, .load = 0.5};
+  spec.loss_ppm = 1'000;
+  // The run compares the packets of every link, and succeeds only if the losses explain each
+  // difference.
+  for (const bool lossless : {true, false}) {
+    spec.lossless = lossless;
+    const auto done = run_experiment(spec);
+    ASSERT_TRUE(done) << done.status().to_string();
+    EXPECT_EQ(done->fabric.in_flight, 0u) << "the links are compared only if this is 0";
+    EXPECT_GT(done->fabric.dropped, 50u);
+  }
+}
+
 }  // namespace
 }  // namespace tutti::simulation

@@ -336,6 +336,8 @@ void FabricCore::push_arrival(LinkId link, Picoseconds begin, const TrainPart& p
 void FabricCore::drop(LinkId link, Picoseconds when, const TrainPart& part, DropReason reason) {
   counters_.dropped += part.count;
   counters_.in_flight -= part.count;
+  // Only a packet with a bit error was counted in `tx`: any other is dropped before it starts.
+  if (reason == DropReason::bit_error) faults_.count_loss(link, part.count);
   const Packet packet = flights_[part.flight].packet;
   if (packet.background) return;
   sink_.dropped({when, {}, part.first, part.count}, link, packet, reason);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -28,6 +29,12 @@ class LinkFaults {
   bool is_down(LinkId link) const { return !down_.empty() && down_.contains(index(link)); }
   /// Whether packet `i` of a train is lost on a link.
   bool lost(LinkId link, const Packet& packet, std::uint32_t i);
+  void count_loss(LinkId link, std::uint32_t packets) { losses_[index(link)] += packets; }
+  /// The sum of count_loss() for a link.
+  std::uint64_t losses(LinkId link) const {
+    const auto found = losses_.find(index(link));
+    return found == losses_.end() ? 0 : found->second;
+  }
 
  private:
   struct Threshold {
@@ -43,6 +50,7 @@ class LinkFaults {
   std::vector<Threshold> thresholds_;  ///< cached threshold of each LinkSpec and LinkClass
   std::unordered_set<std::uint64_t> toggled_;
   std::unordered_set<std::uint32_t> down_;
+  std::unordered_map<std::uint32_t, std::uint64_t> losses_;  ///< only links that lost packets
 };
 
 }  // namespace tutti::sim
