@@ -281,7 +281,12 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
     acknowledge_ = acknowledge_ || packet.acknowledge ||
                    ++unacknowledged_arrivals_ >= nic.settings.acknowledge_every;
     accept(nic, now, packet);
-    if (!early_.empty()) run_unexpected(nic, now);
+    if (!early_.empty()) {
+      // A packet that fills a gap is acknowledged at once (RFC 5681 4.2), because the packets behind
+      // the gap have used up their requests for an ACK.
+      acknowledge_ = true;
+      run_unexpected(nic, now);
+    }
   } else {
     acknowledge_ = true;
     if (ahead > 0) {
