@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <exception>
 #include <functional>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -525,16 +528,28 @@ constexpr std::uint64_t kBatch = 256;
 void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
                std::vector<SeedReport>& reports) {
   std::atomic<std::size_t> next{0};
+  std::mutex guard;
+  std::exception_ptr error;
   const auto work = [&] {
-    for (std::size_t at = next++; at < reports.size(); at = next++) {
-      const Scenario scenario = draw_scenario(first + at, options);
-      reports[at] = {run_scenario(scenario).report, features_of(scenario)};
+    try {
+      for (std::size_t at = next++; at < reports.size(); at = next++) {
+        const Scenario scenario = draw_scenario(first + at, options);
+        reports[at] = {run_scenario(scenario).report, features_of(scenario)};
+      }
+    } catch (...) {
+      const std::lock_guard lock(guard);
+      error = std::current_exception();
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  std::vector<std::jthread> threads(jobs);
+  try {
+    for (unsigned i = 1; i < jobs; ++i) threads[i] = std::jthread(work);
+  } catch (const std::system_error&) {
+    // The threads that have started, this one included, run all scenarios.
+  }
   work();
-  for (std::thread& thread : threads) thread.join();
+  threads.clear();  // joins them
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace
@@ -543,8 +558,12 @@ SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptio
                        const std::function<void(const SwarmSummary&)>& progress, unsigned jobs) {
   SwarmSummary summary;
   std::vector<SeedReport> reports;
-  for (std::uint64_t batch = first; batch <= last; batch += reports.size()) {
-    reports.assign(std::min(jobs > 1 ? kBatch : 1, last - batch + 1), {});
+  const std::uint64_t most = jobs > 1 ? kBatch : 1;
+  bool more = first <= last;
+  for (std::uint64_t batch = first; more; batch += reports.size()) {
+    // The number of seeds from `batch` to `last` may not fit into 64 bits.
+    reports.assign(std::min(most - 1, last - batch) + 1, {});
+    more = last - batch >= reports.size();
     run_batch(batch, options, jobs, reports);
     for (std::size_t i = 0; i < reports.size(); ++i) {
       const WorldReport& report = reports[i].report;

@@ -3,11 +3,15 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 #include "count_wanted.hpp"
 #include "sim/simulation/experiment.hpp"
@@ -41,6 +45,43 @@ TEST(Swarm, SummaryDoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(together.digest, alone.digest);
   EXPECT_EQ(together.seeds, alone.seeds);
   EXPECT_EQ(together.events, alone.events);
+}
+
+TEST(Swarm, LargestSeed_isTheLastOfARange) {
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::uint64_t>::max();
+  for (const unsigned jobs : {1u, 3u}) {
+    EXPECT_EQ(run_swarm(kLargest, kLargest, {}, {}, jobs).seeds, 1u);
+    EXPECT_EQ(run_swarm(kLargest - 2, kLargest, {}, {}, jobs).seeds, 3u);
+    EXPECT_EQ(run_swarm(3, 2, {}, {}, jobs).seeds, 0u);
+  }
+  // The range of all seeds is not run to its end: the exception ends it after the first batch.
+  const auto stop = [](const SwarmSummary& summary) { throw summary.seeds; };
+  EXPECT_THROW(
+      {
+        try {
+          run_swarm(0, kLargest, {}, stop);
+        } catch (const std::uint64_t& seeds) {
+          EXPECT_EQ(seeds, 1u);
+          throw;
+        }
+      },
+      std::uint64_t);
+}
+
+TEST(Swarm, SwarmWithoutFurtherThreads_runsAllSeeds) {
+  const SwarmSummary before = run_swarm(1, 20);
+  pthread_attr_t usual;
+  pthread_attr_t huge;
+  ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
+  ASSERT_EQ(pthread_attr_init(&huge), 0);
+  // No address space has room for the stack of a further thread.
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, std::size_t{1} << 60), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
+  EXPECT_THROW(std::thread([] {}).join(), std::system_error);
+  const SwarmSummary alone = run_swarm(1, 20, {}, {}, 4);
+  ASSERT_EQ(pthread_setattr_default_np(&usual), 0);
+  EXPECT_EQ(alone.seeds, 20u);
+  EXPECT_EQ(alone.digest, before.digest);
 }
 
 TEST(Swarm, SameSeedGivesTheSameRun) {
