@@ -1,5 +1,6 @@
 #include "trigger/descriptor.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -118,6 +119,19 @@ std::size_t data_words(const Descriptor& d) {
   return d.kind == PayloadKind::rdma ? 1 : (d.data_bytes + 7) / 8;
 }
 
+// Each named packet is in the hash buffer once, and its slot is freed once.
+Status check_named(const Descriptor& d) {
+  const auto named = d.named_packets();
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    if (std::find(named.begin(), named.begin() + i, named[i]) == named.begin() + i) continue;
+    return failure(Code::invalid_argument,
+                   "descriptor: the packet of node {} port {} step {} is named twice: name each "
+                   "packet once",
+                   index(named[i].node), index(named[i].port), index(named[i].step));
+  }
+  return Status();
+}
+
 Status check_reduction(const Descriptor& d) {
   if (!reduction::is_supported(d.operation, d.type)) {
     return failure(Code::unsupported, "descriptor: {} does not support {}: use an integer type",
@@ -216,6 +230,7 @@ Status check_sequence(std::span<const Descriptor> sequence) {
     if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
     const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;
     if (d.data_bytes > most) return malformed("has too many bytes of data:", d.data_bytes);
+    if (Status status = check_named(d); !status) return status;
     if (!d.reduce) continue;
     if (Status status = check_reduction(d); !status) return status;
   }

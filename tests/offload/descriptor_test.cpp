@@ -159,6 +159,14 @@ TEST(Sequence, BadSequencesAreRefusedBeforePosting) {
   EXPECT_EQ(broken([](DescriptorList& s) { s[1].collective = false; }), Code::invalid_argument);
   EXPECT_EQ(broken([](DescriptorList& s) { s[1].named_count = 17; }), Code::invalid_argument);
   EXPECT_EQ(broken([](DescriptorList& s) { s[1].data_bytes = 129; }), Code::invalid_argument);
+  const auto name_again = [](Descriptor& d) { d.named[d.named_count++] = d.named[0]; };
+  EXPECT_EQ(broken([&](DescriptorList& s) { name_again(s[1]); }), Code::invalid_argument);
+  EXPECT_EQ(broken([&](DescriptorList& s) { name_again(s[1]), s[1].named[1].step = {}; }),
+            Code::invalid_argument);
+  EXPECT_EQ(broken([&](DescriptorList& s) {
+              name_again(s[1]), s[1].named[1].step = static_cast<SequenceId>(1);
+            }),
+            Code::ok);
   const auto reduce = [](Descriptor& d) {
     d.reduce = true;
     d.type = reduction::ElementType::float32;
