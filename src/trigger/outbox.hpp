@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,7 +41,20 @@ class PacketOutbox {
       payload = entry.copy;
     }
     entry.packet = {header, payload};
+    entry.in_memory = in_memory;
     ring_.push();
+  }
+  /// Copies the payloads in the job's memory, so that the host may change or free this memory. With
+  /// `port`, copies only those of packets from this port.
+  void copy_from_memory(JobId job, std::optional<Port> port = std::nullopt) {
+    for (std::size_t i = 0; i < ring_.size(); ++i) {
+      Entry& entry = ring_[i];
+      const PacketKey& key = entry.packet.header.key;
+      if (!entry.in_memory || key.job != job || (port && key.port != *port)) continue;
+      entry.copy.assign(entry.packet.payload.begin(), entry.packet.payload.end());
+      entry.packet.payload = entry.copy;
+      entry.in_memory = false;
+    }
   }
   const OutgoingPacket& front() const { return ring_.front().packet; }
   void pop() { ring_.pop(); }
@@ -49,6 +63,7 @@ class PacketOutbox {
   struct Entry {
     OutgoingPacket packet;
     std::vector<std::byte> copy;
+    bool in_memory = false;
   };
   Ring<Entry> ring_;
 };

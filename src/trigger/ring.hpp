@@ -23,6 +23,8 @@ class Ring {
     next_free() = std::move(item);
     push();
   }
+  /// The item that is at the front after `i` calls of pop(); `i` must be less than size().
+  T& operator[](std::size_t i) { return items_[(first_ + i) % items_.size()]; }
   T& front() { return items_[first_]; }
   const T& front() const { return items_[first_]; }
   void pop() {

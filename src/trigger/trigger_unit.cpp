@@ -276,7 +276,7 @@ bool TriggerUnit::fire(std::uint32_t at) {
   }
   if (!store(sequence, data)) return false;
   if (sends) send(sequence, data);
-  if (ends) completions_->push({d.job, d.source_port, Status()});
+  if (ends) complete(d, Status());
   return true;
 }
 
@@ -338,12 +338,18 @@ void TriggerUnit::fail(Sequence& sequence, Status status) {
   ++counters_.failures;
 }
 
+// Tells the host that the collective has ended. From then on the host may change the memory to which
+// packets in the outbox refer.
+void TriggerUnit::complete(const Descriptor& d, Status status) {
+  outbox_.copy_from_memory(d.job, d.source_port);
+  completions_->push({d.job, d.source_port, std::move(status)});
+}
+
 // Reports a failed sequence to the host and ends it. Returns false if the completion queue is full.
 bool TriggerUnit::report_failure(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   if (completions_->full()) return false;
-  completions_->push(
-      {sequence.current().job, sequence.current().source_port, std::move(sequence.failure)});
+  complete(sequence.current(), std::move(sequence.failure));
   end(at);
   return true;
 }
@@ -376,6 +382,7 @@ std::uint32_t TriggerUnit::abort(JobId job) {
   for (std::uint32_t at = 0; at < sequences_.size(); ++at) {
     if (sequences_[at].active && sequences_[at].current().job == job) end(at);
   }
+  outbox_.copy_from_memory(job);
   return buffer_.discard(job);
 }
 

@@ -6,9 +6,9 @@
 // operands that have arrived into a partial result before the last operand arrives, so that packets
 // leave the buffer early.
 //
-// The unit is driven by polls. It uses no clock and no I/O, and only its constructor allocates
-// memory. Outgoing packets go to its outbox; while the outbox is full, descriptors that must send
-// wait.
+// The unit is driven by polls. It uses no clock and no I/O. Only its constructor allocates memory,
+// except for copies of payloads that the network has not taken when their collective ends. Outgoing
+// packets go to its outbox; while the outbox is full, descriptors that must send wait.
 #pragma once
 
 #include <array>
@@ -72,8 +72,9 @@ class TriggerUnit {
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
   /// Runs all sequences that can run; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
-  /// Ends all sequences of a job without a completion, and discards the packets of the job. Returns
-  /// the number of discarded packets.
+  /// Ends all sequences of a job without a completion, and discards the received packets of the
+  /// job. Outgoing packets no longer refer to the job's memory. Returns the number of discarded
+  /// packets.
   std::uint32_t abort(JobId job);
 
   PacketOutbox& outbox() { return outbox_; }
@@ -126,6 +127,7 @@ class TriggerUnit {
   void send(const Sequence& sequence, std::span<const std::byte> data);
   void next_descriptor(std::uint32_t at);
   void fail(Sequence& sequence, Status status);
+  void complete(const Descriptor& d, Status status);
   bool report_failure(std::uint32_t at);
   void end(std::uint32_t at);
   void check_waits(Instant now);

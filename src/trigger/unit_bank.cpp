@@ -100,6 +100,7 @@ Status UnitBank::send_point_to_point(const Descriptor& d) {
 std::uint32_t UnitBank::close_job(JobId job) {
   std::uint32_t waited = 0;
   for (const auto& unit : units_) waited += unit->abort(job);
+  point_to_point_.copy_from_memory(job);
   directory_.forget(job);
   memory_.remove(job);
   return waited;

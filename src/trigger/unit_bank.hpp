@@ -62,9 +62,9 @@ class UnitBank {
   /// resource_exhausted while the outbox is full, and with invalid_argument if the descriptor is
   /// part of a collective or its data is not in registered memory.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: removes its packets, its memory and its sequences. The host gets no completions
-  /// for the removed sequences. Returns the number of removed packets, which is 0 if every sequence
-  /// ended without error.
+  /// Ends a job: removes its received packets, its memory and its sequences. The host gets no
+  /// completions for the removed sequences, and may free the memory. Returns the number of removed
+  /// packets, which is 0 if every sequence ended without error.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }

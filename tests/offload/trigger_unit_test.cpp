@@ -21,6 +21,7 @@ constexpr auto kSelf = static_cast<NodeId>(1);
 constexpr auto kLeft = static_cast<NodeId>(2);
 constexpr auto kRight = static_cast<NodeId>(3);
 constexpr auto kPort = static_cast<Port>(4);
+constexpr auto kRemote = static_cast<Address>(0x1234);
 using Delivered = UnitBank::Delivered;
 
 UnitBank::Settings settings() {
@@ -349,6 +350,55 @@ TEST_F(TriggerUnitTest, DescriptorIsHeldBack_whileTheOutboxIsFull) {
   for (std::uint32_t step = 0; step < 5; ++step) {
     EXPECT_EQ(index(packets[step].first.key.sequence), step);
   }
+}
+
+TEST_F(TriggerUnitTest, PacketInMemory_keepsItsBytes_afterTheCollectiveHasEnded) {
+  std::vector<std::byte> data = floats({1, 2});
+  auto sequence = builder();
+  sequence.send(kRight, 1, bank_.add_memory(kJob, data).value(), 8).remote_address = kRemote;
+  sequence.wait(kLeft, 0);
+  sequence.end();
+  ASSERT_TRUE(post(sequence).ok());
+  ASSERT_TRUE(nothing_completed());
+  EXPECT_EQ(bank_.next_outbox()->front().payload.data(), data.data())
+      << "not copied before the end";
+  ASSERT_EQ(deliver(kLeft, 0), Delivered::accepted);
+  ASSERT_TRUE(completed().ok());
+  std::fill(data.begin(), data.end(), std::byte{9});
+  const auto packets = sent();
+  ASSERT_EQ(packets.size(), 1u);
+  EXPECT_EQ(packets[0].first.kind, PayloadKind::rdma);
+  EXPECT_EQ(packets[0].second, floats({1, 2}));
+}
+
+TEST_F(TriggerUnitTest, ClosedJob_leavesNoOutgoingPacketInItsMemory) {
+  std::vector<std::byte> data = floats({1, 2});
+  std::vector<std::byte> others = floats({3, 4});
+  const Address from = bank_.add_memory(kJob, data).value();
+  auto sequence = builder();
+  sequence.send(kRight, 1, from, 8).remote_address = kRemote;
+  sequence.wait(kLeft, 0);
+  ASSERT_TRUE(post(sequence).ok());
+  Descriptor message;
+  message.collective = false;
+  message.destination = kRight;
+  message.kind = PayloadKind::rdma;
+  message.remote_address = kRemote;
+  message.data_bytes = 8;
+  message.job = kJob;
+  message.address = from;
+  ASSERT_TRUE(bank_.send_point_to_point(message).ok());
+  message.job = static_cast<JobId>(6);
+  message.address = bank_.add_memory(message.job, others).value();
+  ASSERT_TRUE(bank_.send_point_to_point(message).ok());
+  EXPECT_EQ(bank_.poll(now_), 1u) << "the packet must be in the outbox";
+  bank_.close_job(kJob);
+  for (auto* memory : {&data, &others}) std::fill(memory->begin(), memory->end(), std::byte{9});
+  const auto packets = sent();
+  ASSERT_EQ(packets.size(), 3u);
+  EXPECT_EQ(packets[0].second, floats({1, 2}));
+  EXPECT_EQ(packets[1].second, others) << "a job that is open keeps its packets in its memory";
+  EXPECT_EQ(packets[2].second, floats({1, 2}));
 }
 
 TEST_F(TriggerUnitTest, Packets_areCombinedInListOrder_andFreeTheirSlots) {
