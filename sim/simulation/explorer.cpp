@@ -283,6 +283,21 @@ class Explorer {
   ExplorerReport report_;
 };
 
+/// The senders of the first `chunks` multicast chunks. Collectives, and the ranks of an Allgather,
+/// send one after another.
+std::vector<std::uint32_t> senders_of(const ExplorerSpec& spec, std::uint32_t chunks) {
+  std::vector<std::uint32_t> senders;
+  for (const CollectiveSpec& what : spec.collectives) {
+    const std::uint64_t block = (what.bytes + spec.chunk_bytes - 1) / spec.chunk_bytes;
+    const bool gathers = what.kind == CollectiveKind::allgather;
+    for (std::uint32_t r = 0; r < spec.ranks; ++r) {
+      if (gathers || rank_of(r) == what.root) senders.insert(senders.end(), block, r);
+    }
+  }
+  senders.resize(chunks);
+  return senders;
+}
+
 }  // namespace
 
 ExplorerReport explore(const ExplorerSpec& spec) { return Explorer(spec).run(); }
@@ -290,6 +305,7 @@ ExplorerReport explore(const ExplorerSpec& spec) { return Explorer(spec).run(); 
 ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
   ExplorerReport sum;
   sum.complete = true;
+  const std::vector<std::uint32_t> senders = senders_of(spec, chunks);
   const std::uint64_t sets = std::uint64_t{1} << (chunks * spec.ranks);
   for (std::uint64_t set = 0; set < sets && sum.verdict.ok(); ++set) {
     spec.lost.assign(chunks, 0);
@@ -298,15 +314,8 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     }
     // Skips each set of losses in which a rank loses its own chunk. That chunk does not cross the
     // network, so the same set without this loss has the same effect.
-    const CollectiveSpec& what = spec.collectives[0];
-    const bool gathers = what.kind == CollectiveKind::allgather;
-    const std::uint32_t block = std::max<std::uint32_t>(
-        1, static_cast<std::uint32_t>((what.bytes + spec.chunk_bytes - 1) / spec.chunk_bytes));
     bool own = false;
-    for (std::uint32_t i = 0; i < chunks; ++i) {
-      const std::uint32_t sender = gathers ? i / block : index(what.root);
-      own = own || (spec.lost[i] >> sender & 1) != 0;
-    }
+    for (std::uint32_t i = 0; i < chunks; ++i) own = own || (spec.lost[i] >> senders[i] & 1) != 0;
     if (own) continue;
     const ExplorerReport one = explore(spec);
     sum.states += one.states;

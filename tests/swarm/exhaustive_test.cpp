@@ -54,6 +54,15 @@ TEST(Exhaustive, RetainedBlocks_withAnyLossInAnyOrder_areReceivedByAllRanks) {
   const ExplorerReport report = explore_all_losses(spec, 2);
   expect_all_seen(report);
   EXPECT_GT(report.states, 1'000u);
+  // Ranks 1 and 2 may lose the first chunk, ranks 0 and 1 the second.
+  std::uint64_t states = 0;
+  for (const std::uint32_t first : {0b000u, 0b010u, 0b100u, 0b110u}) {
+    for (const std::uint32_t second : {0b000u, 0b001u, 0b010u, 0b011u}) {
+      spec.lost = {first, second};
+      states += explore(spec).states;
+    }
+  }
+  EXPECT_EQ(report.states, states);
 }
 
 TEST(Exhaustive, AllgatherOfOneChunkPerRank_withAnyLossInAnyOrder_completes) {
