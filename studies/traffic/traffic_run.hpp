@@ -17,9 +17,10 @@ namespace tutti::sim {
 
 struct TrafficSettings {
   std::uint32_t mtu_bytes = 4096;  ///< largest payload of a packet, in bytes
-  /// Bytes of the headers of a unicast packet on the wire, from LRH to ICRC.
+  /// Bytes of the headers of a unicast packet on the wire: LRH (8), BTH (12), ICRC (4), VCRC (2).
   std::uint32_t unicast_header_bytes = 26;
-  /// Bytes of the headers of a multicast packet, with GRH and DETH.
+  /// Bytes of the headers of a multicast packet: LRH (8), GRH (40), BTH (12), DETH (8), immediate
+  /// (4) and ICRC (4).
   std::uint32_t multicast_header_bytes = 76;
   /// Time from the last byte of a received message until the receiver posts its next message.
   Picoseconds message_overhead{};
