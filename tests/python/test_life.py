@@ -152,6 +152,29 @@ comm = Communicator(CommunicatorOptions(interface="lo"))
     assert done.stdout == 4 * "refused: the communicator is closed: create a new one\n", done.stdout
 
 
+def test_closeInAnExitHandler_whenPythonCreatesNoThreads_closes():
+    """From version 3.12 on, Python creates no thread once it ends; the handler makes older versions do the same."""
+    code = """
+import atexit, threading
+from tutti_collectives import Communicator, CommunicatorOptions
+comm = Communicator(CommunicatorOptions(interface="lo"))
+
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+
+def late():
+    threading.Thread.start = refuse
+    comm.close()
+    print("closed:", comm.closed)
+
+atexit.register(late)
+"""
+    environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False,
+                          env=environment)
+    assert done.stdout == "closed: True\n" and not done.stderr, done.stdout + done.stderr
+
+
 def test_garbageInACallback_isLeftInAThreadOfItsOwn():
     """A communicator that is dropped in a completion callback must not be finalized there."""
     code = """

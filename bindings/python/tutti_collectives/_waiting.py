@@ -65,7 +65,10 @@ def interruptible(work: Callable[[], T], interrupt: Callable[[], object] | None 
             errors.append(error)
         done.set()
 
-    threading.Thread(target=run, name="tutti-wait", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="tutti-wait", daemon=True).start()
+    except RuntimeError:  # no thread can be created, because Python ends or the system has too many
+        return work()
     try:
         while not done.wait(SLICE_S):
             pass
