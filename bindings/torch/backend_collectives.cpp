@@ -58,7 +58,7 @@ std::vector<std::uint64_t> split_sizes(const char* which, const at::Tensor& tens
   std::vector<std::uint64_t> sizes;
   for (const std::int64_t count : counts) {
     if (count < 0)
-      raise("all_to_all_single: a ", which, " split size is ", count, ": use 0 or more");
+      raise("all_to_all_single: an ", which, " split size is ", count, ": use 0 or more");
     sum += count;
     sizes.push_back(static_cast<std::uint64_t>(count) * row_bytes);
   }

@@ -31,6 +31,19 @@ def refusals():
     assert tutti.counters()["collectives_completed"] > 0
 
 
+def wrong_splits_are_refused():
+    one, two, many = torch.zeros(1), torch.zeros(SIZE), torch.zeros(SIZE + 1)
+    equal, short, negative = [1] * SIZE, [0] * SIZE, [-1, *[1] * (SIZE - 2), 3]
+    for output, source, splits, words in (
+            (two, many, ([], []), ["dimension 0 of the input", "cannot share equally"]),
+            (many, two, ([], []), ["dimension 0 of the output", "cannot share equally"]),
+            (two, two, (equal, short), ["the input split sizes add up to 0"]),
+            (two, two, (short, equal), ["the output split sizes add up to 0"]),
+            (two, two, (equal, negative), ["an input split size is -1"]),
+            (two, two, (equal, [1]), ["1 input split sizes were given"])):
+        raises(ValueError, words, dist.all_to_all_single, output, source, *splits)
+
+
 def memory_of_a_call_keeps_its_tensor():
     tensor = torch.ones(1000)
     alive = weakref.ref(tensor)
@@ -43,6 +56,22 @@ def memory_of_a_call_keeps_its_tensor():
     assert alive() is None
 
 
+def group_that_failed_ends_with_a_warning():
+    begin("failed")
+    dist.barrier()
+    group = dist.group.WORLD
+    group.abort()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        dist.destroy_process_group()
+    assert any("end of group" in str(one.message) and "aborted" in str(one.message) for one in found), found
+    assert not dist.is_initialized()
+    raises(dist.DistBackendError, ["was shut down"], group.barrier)
+    begin("after")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
 def groups():
     part = dist.new_group([0, 1])
     if RANK < 2:
@@ -53,5 +82,6 @@ def groups():
 if __name__ == "__main__":
     run([beginning_warns, broadcast, all_gather, all_gather_single, gather_and_scatter, all_to_all, all_to_all_with_splits,
          messages, messages_by_tag_and_of_any_rank, all_reduce, reduce_to_the_root, reduce_scatter, objects, groups,
-         memory_of_a_call_keeps_its_tensor, refusals, distributed_data_parallel, fsdp1, fsdp2, distributed_tensors])
-    dist.destroy_process_group()
+         memory_of_a_call_keeps_its_tensor, refusals, wrong_splits_are_refused, distributed_data_parallel, fsdp1, fsdp2,
+         distributed_tensors, dist.destroy_process_group,
+         group_that_failed_ends_with_a_warning])

@@ -10,6 +10,7 @@ Collectives return when they are done. Messages do not block.
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -53,6 +54,24 @@ def _check(name: str, tensors: Tensors) -> None:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided:
             raise ValueError(f"Tutti: {name}: a tensor is on device {tensor.device} with layout {tensor.layout}: pass "
                              "tensor.cpu().to_dense()")
+
+
+def _split_sizes(which: str, tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
+    """Sizes in bytes of the blocks into which `splits` cut dimension 0; equal sizes if there are no splits."""
+    rows = tensor.size(0) if tensor.dim() else 1
+    if not splits and rows % size:
+        raise ValueError(f"Tutti: all_to_all_single: dimension 0 of the {which} has {rows} rows, which {size} ranks "
+                         "cannot share equally: pass split sizes")
+    counts = list(splits) or [rows // size] * size
+    if len(counts) != size:
+        raise ValueError(f"Tutti: all_to_all_single: {len(counts)} {which} split sizes were given: pass {size}")
+    if min(counts) < 0:
+        raise ValueError(f"Tutti: all_to_all_single: an {which} split size is {min(counts)}: use 0 or more")
+    if sum(counts) != rows:
+        raise ValueError(f"Tutti: all_to_all_single: the {which} split sizes add up to {sum(counts)} and dimension 0 "
+                         f"is {rows}: make them equal")
+    row_bytes = tensor.numel() * tensor.element_size() // rows if rows else 0
+    return [count * row_bytes for count in counts]
 
 
 def _operation(tensor: torch.Tensor, wanted: Any) -> tuple[Operation, DataType]:
@@ -132,6 +151,7 @@ class PythonGroup(dist.ProcessGroup):
         self._name, self._prefix, self._description = name, key_prefix, "undefined"
         self._options = options
         self._communicator: Communicator | None = None
+        self._ended = False
 
     # ---- Names, time limit, end and counters ----
 
@@ -161,9 +181,15 @@ class PythonGroup(dist.ProcessGroup):
             self._communicator.abort("the application aborted the group")
 
     def shutdown(self) -> None:
+        """Ends the group. A failure of the group is only a warning, because its operations have raised it."""
         communicator, self._communicator = self._communicator, None
-        if communicator is not None:
+        self._ended = True
+        if communicator is None:
+            return
+        try:
             communicator.close(min(self._limit, 30.0))
+        except TuttiError as error:
+            warnings.warn(f"Tutti: end of group '{self._name}': {error}", stacklevel=2)
 
     def counters(self) -> dict[str, int]:
         return self._communicator.counters() if self._communicator is not None else {}
@@ -171,6 +197,9 @@ class PythonGroup(dist.ProcessGroup):
     # ---- Carrying out ----
 
     def _ready(self) -> Communicator:
+        if self._ended:
+            raise dist.DistBackendError(f"Tutti: group '{self._name}' was shut down: call init_process_group or "
+                                        "new_group again")
         if self._communicator is None:
             meeting = Meeting(self._store, self._prefix, self._own_rank, self._own_size, self._limit, self._name)
             self._communicator = Communicator.from_allgather(meeting.allgather, self._own_rank, self._own_size,
@@ -315,14 +344,10 @@ class PythonGroup(dist.ProcessGroup):
                           input_splits: Sequence[int], opts: Any = None) -> _Done:
         _check("all_to_all_single", [output, source])
         flat, own = torch.empty_like(output, memory_format=torch.contiguous_format), source.contiguous()
-
-        def counts(tensor: torch.Tensor, splits: Sequence[int]) -> list[int]:
-            row = tensor[0].numel() * tensor.element_size() if tensor.numel() else 0
-            rows = list(splits) or [tensor.size(0) // self._own_size] * self._own_size
-            return [count * row for count in rows]
-
-        self._run("all_to_all_single", lambda comm, terms: comm.alltoallv(
-            _memory(own), _memory(flat), counts(own, input_splits), counts(flat, output_splits), **terms), ())
+        sizes = [_split_sizes("input", own, input_splits, self._own_size),
+                 _split_sizes("output", flat, output_splits, self._own_size)]
+        self._run("all_to_all_single", lambda comm, terms: comm.alltoallv(_memory(own), _memory(flat), *sizes, **terms),
+                  ())
         return self._copied([output], [flat])
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> _Done:
