@@ -183,7 +183,7 @@ void Operation::arm() {
   callbacks_left_ = requests_.size();
   // The pool watches the operation before the first callback is set: if setting one fails, the
   // operation still ends when its timeout expires.
-  CompletionPool::instance().watch(weak_from_this(), Clock::now() + plan.timeout);
+  watch();
   for (tutti_request_t* const request : requests_) {
     auto context = std::make_unique<std::shared_ptr<Operation>>(shared_from_this());
     const Failure failure =
@@ -214,7 +214,7 @@ void Operation::complete() {
 }
 
 void Operation::expire() {
-  if (!is_marked_done()) (void)give_up(plan.timeout, {});
+  if (!is_done()) (void)give_up(plan.timeout, {});
 }
 
 void Operation::abort() {
@@ -227,12 +227,20 @@ void Operation::abandon() {
 }
 
 void Operation::want_callback() {
+  bool queued = false;
   {
     const std::lock_guard lock(mutex_);
-    wants_callback_ = true;
-    if (done_ || !started_ || waiters_ > 0) return;
+    const bool known = std::exchange(wants_callback_, true);
+    queued = !started_;
+    if (done_ || (queued ? known : waiters_ > 0)) return;
   }
-  arm();
+  if (!queued) return arm();
+  // The operation may never start, because the worker thread waits for other ranks.
+  watch();
+}
+
+void Operation::watch() {
+  CompletionPool::instance().watch(weak_from_this(), Clock::now() + plan.timeout);
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> Operation::future() {

@@ -95,6 +95,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Sets a callback on each request, by which libtutti hands the operation to the completion pool
   /// when the request ends.
   void arm();
+  /// Makes the completion pool end the operation when its timeout has expired.
+  void watch();
   bool is_marked_done();
   void finish_if_ended();
   /// Sets the value of the future once the operation is done. The caller holds no lock, because

@@ -20,7 +20,7 @@ class Faults(ranks.Job):
 
     def test_late_and_absent_ranks(self):
         self.run_job("faults.py", 3, JOB_CASES="late_rank_times_out late_rank_fails_a_future "
-                     "wait_with_a_timeout_of_its_own absent_rank_is_named_by_the_creation "
+                     "late_rank_fails_a_future_of_a_sparse_call wait_with_a_timeout_of_its_own absent_rank_is_named_by_the_creation "
                      "monitored_barrier_names_absent_ranks")
 
 

@@ -151,6 +151,20 @@ def late_rank_fails_a_future():
     dist.destroy_process_group()
 
 
+def late_rank_fails_a_future_of_a_sparse_call():
+    """A sparse call runs in steps in a thread of the adapter, so libtutti never hands it to the completion pool."""
+    begin_together("late_rank_fails_a_future_of_a_sparse_call")
+    if RANK == LAST:
+        await_ranks("sparse_future_failed", OTHERS)
+    else:
+        sparse = torch.sparse_coo_tensor([[RANK]], [1.0], (SIZE,), check_invariants=True)
+        text = raises(RuntimeError, [], dist.all_reduce(sparse, async_op=True).get_future().wait)
+        # The rank that times out first tells the others.
+        assert "Timed out" in text or "gave up" in text, text
+        tell("sparse_future_failed")
+    dist.destroy_process_group()
+
+
 def wait_with_a_timeout_of_its_own():
     begin("wait_with_a_timeout_of_its_own", timeout_s=2 * LONG_S)
     meet("wait_with_a_timeout_of_its_own")
