@@ -81,13 +81,13 @@ TuttiBackend::Issued TuttiBackend::prepare(c10d::OpType type, const char* name,
 WorkPointer TuttiBackend::issue(const Issued& operation) {
   Plan& plan = operation->plan;
   plan.sequence = plan.is_message() ? ++messages_ : ++sequence_;
+  // The Work is made before the start, because it keeps the tensors alive if memory then runs out.
+  auto work = c10::make_intrusive<OperationWork>(group_->rank, plan.type, plan.name,
+                                                 std::vector{operation});
   submissions_->issue(operation);
-  {
-    const std::lock_guard lock(coalescing_);
-    if (coalesced_) coalesced_->push_back(operation);
-  }
-  return c10::make_intrusive<OperationWork>(group_->rank, plan.type, plan.name,
-                                            std::vector{operation});
+  const std::lock_guard lock(coalescing_);
+  if (coalesced_) coalesced_->push_back(operation);
+  return work;
 }
 
 void TuttiBackend::check_rank(const char* name, const char* what, std::int64_t rank) const {

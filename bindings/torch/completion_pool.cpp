@@ -2,8 +2,8 @@
 
 #include <c10/util/Logging.h>
 #include <c10/util/thread_name.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -11,21 +11,26 @@
 #include "operation.hpp"
 
 namespace tutti::torch_backend {
+namespace {
 
-CompletionPool& CompletionPool::instance() {
-  // The pools are never freed: their threads are detached, and a child of fork() cannot free a
-  // mutex that a thread of its parent held.
-  static std::atomic<CompletionPool*> pool{nullptr};
-  static std::atomic<pid_t> owner{0};
-  static std::mutex making;
-  if (owner.load(std::memory_order_acquire) == ::getpid()) return *pool;
-  const std::lock_guard lock(making);
-  if (owner.load(std::memory_order_acquire) != ::getpid()) {
-    pool = new CompletionPool;
-    owner.store(::getpid(), std::memory_order_release);
+/// Longest sleep of a thread of the pool. In glibc 2.25 to 2.40 pthread_cond_signal can lose a
+/// wake-up, so no wait may depend on a wake-up.
+constexpr std::chrono::seconds kMaxWait{1};
+constexpr std::chrono::milliseconds kStopSlice{5};
+
+/// Ends an operation that has expired or whose requests have ended. An exception must not leave a
+/// thread of the pool, because it would end the process.
+void end_logged(Operation& operation, void (Operation::*end)()) {
+  try {
+    (operation.*end)();
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "Tutti: the end of " << operation.plan.what() << " failed: " << error.what();
   }
-  return *pool;
 }
+
+}  // namespace
+
+CompletionPool& CompletionPool::instance() { return of_process<CompletionPool>(); }
 
 void CompletionPool::wake_or_add_thread() {
   if (state_ == State::stopped) return;
@@ -76,10 +81,13 @@ CompletionPool::Guest::~Guest() {
 }
 
 void CompletionPool::stop(std::chrono::milliseconds patience) {
+  const Clock::time_point end = Clock::now() + patience;
   std::unique_lock lock(mutex_);
+  // No thread says that it has taken the last operation, so this thread looks again and again.
+  while (!ended_.empty() && Clock::now() < end) changed_.wait_for(lock, kStopSlice);
   state_ = State::stopped;
   changed_.notify_all();
-  changed_.wait_for(lock, patience, [this] { return busy_threads_ == 0; });
+  changed_.wait_until(lock, end, [this] { return busy_threads_ == 0; });
 }
 
 std::shared_ptr<Operation> CompletionPool::take_expired() {
@@ -108,11 +116,10 @@ void CompletionPool::work() {
         --idle_threads_;
         return;
       }
-      if (deadlines_.empty()) {
-        changed_.wait(lock);
-      } else {
-        changed_.wait_until(lock, deadlines_.begin()->first);
-      }
+      // A copy of the deadline, because another thread may erase the entry during the wait.
+      Clock::time_point until = Clock::now() + kMaxWait;
+      if (!deadlines_.empty()) until = std::min(until, deadlines_.begin()->first);
+      changed_.wait_until(lock, until);
       if (state_ == State::stopped) return;
     }
     std::shared_ptr<Operation> ended;
@@ -126,8 +133,8 @@ void CompletionPool::work() {
     // runs callbacks.
     if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) try_to_add_thread();
     lock.unlock();
-    if (expired) expired->expire();
-    if (ended) ended->complete();
+    if (expired) end_logged(*expired, &Operation::expire);
+    if (ended) end_logged(*ended, &Operation::complete);
     expired.reset();
     ended.reset();
     lock.lock();

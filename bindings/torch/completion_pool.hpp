@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "deadline.hpp"
+#include "of_process.hpp"
 
 namespace tutti::torch_backend {
 
@@ -35,13 +36,16 @@ class CompletionPool {
     ~Guest();
   };
 
-  /// Starts no further callbacks, and waits at most `patience` until running callbacks have
-  /// returned. The adapter calls this function before the interpreter ends. A callback that asked
-  /// for the interpreter's lock afterwards would end the process with std::terminate.
+  /// Runs the callbacks of the operations that have ended, and starts no further ones; waits at most
+  /// `patience` until they have returned. The adapter calls this function before the interpreter
+  /// ends. A callback that asked for the interpreter's lock afterwards would end the process with
+  /// std::terminate.
   void stop(std::chrono::milliseconds patience);
 
  private:
   enum class State { running, stopped };
+
+  friend CompletionPool& of_process<CompletionPool>();
 
   CompletionPool() = default;
   void work();

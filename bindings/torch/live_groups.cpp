@@ -1,7 +1,10 @@
 #include "live_groups.hpp"
 
+#include <c10/util/Logging.h>
+
 #include <chrono>
 #include <iterator>
+#include <system_error>
 #include <thread>
 
 namespace tutti::torch_backend {
@@ -13,21 +16,28 @@ constexpr std::chrono::milliseconds kExitPatience{1000};
 }  // namespace
 
 LiveGroups& LiveGroups::instance() {
-  static LiveGroups groups;
-  return groups;
+  static const AtExit at_exit;
+  return of_process<LiveGroups>();
 }
 
-LiveGroups::~LiveGroups() {
-  // A new thread ends the groups, because the thread-local objects of the exiting thread no longer
-  // exist.
-  std::thread ending([this] { shut_down(); });
-  ending.join();
+LiveGroups::AtExit::~AtExit() {
+  const auto end = [] {
+    try {
+      instance().shut_down();
+    } catch (const std::exception& error) {
+      LOG(ERROR) << "Tutti: the end of the process could not end all groups: " << error.what();
+    }
+  };
+  try {
+    // A new thread ends the groups, because the thread-local objects of the exiting thread no
+    // longer exist.
+    std::thread(end).join();
+  } catch (const std::system_error& error) {
+    LOG(WARNING) << "Tutti: a thread that ends the groups could not be created: " << error.what();
+  }
 }
 
 void LiveGroups::shut_down() {
-  // In a child of fork() the groups belong to the parent, and mutex_ may be held by a thread that
-  // exists only in the parent.
-  if (::getpid() != process_) return;
   std::multimap<std::string, std::weak_ptr<Submissions>> ending;
   {
     const std::lock_guard lock(mutex_);

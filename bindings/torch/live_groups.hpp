@@ -1,24 +1,20 @@
 // Lists the groups of this process by name, and ends them when the process exits.
 #pragma once
 
-#include <unistd.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "of_process.hpp"
 #include "submissions.hpp"
 
 namespace tutti::torch_backend {
 
-/// Ends the groups when the process exits, because torch may free a backend too late or never. The
-/// adapter is loaded after libtutti, so that the destructor of this object runs before those of
-/// libtutti's static objects.
 class LiveGroups {
  public:
+  /// The groups of this process; a child of fork() has a list of its own.
   static LiveGroups& instance();
-  ~LiveGroups();
 
   /// Shuts all groups down and serves their peers for at most a second. The adapter calls this
   /// function before the interpreter ends, because callbacks need the interpreter.
@@ -28,9 +24,16 @@ class LiveGroups {
   std::shared_ptr<Submissions> find(const std::string& name);
 
  private:
+  /// Ends the groups when the process exits, because torch may free a backend too late or never.
+  /// The adapter is loaded after libtutti, so that the destructor of this object runs before those
+  /// of libtutti's static objects.
+  struct AtExit {
+    ~AtExit();
+  };
+  friend LiveGroups& of_process<LiveGroups>();
+
   LiveGroups() = default;
 
-  const pid_t process_ = ::getpid();
   std::mutex mutex_;
   std::multimap<std::string, std::weak_ptr<Submissions>> groups_;
 };

@@ -1,5 +1,7 @@
 #include "operation.hpp"
 
+#include <c10/util/ScopeExit.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -124,30 +126,30 @@ bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
 void Operation::wait(std::chrono::milliseconds timeout) {
   if (timeout.count() <= 0) timeout = plan.timeout;
   const Clock::time_point deadline = Clock::now() + timeout;
-  {
-    const std::lock_guard lock(mutex_);
-    ++waiters_;
-  }
-  std::exception_ptr late;
-  if (!wait_started(deadline)) {
-    late = give_up(timeout, {});
-  } else if (!is_marked_done()) {
-    std::unique_lock use(using_, deadline);
-    Failure failure;
-    if (use.owns_lock() && (is_marked_done() || wait_requests(deadline, failure))) {
-      if (!is_marked_done()) finish(end_of(failure));
-    } else {
-      if (use.owns_lock()) use.unlock();
-      late = give_up(timeout, failure);
-    }
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    --waiters_;
-  }
+  const std::exception_ptr late = wait_until(deadline, timeout);
   settle();
   if (late) std::rethrow_exception(late);
   if (const std::exception_ptr failed = error()) std::rethrow_exception(failed);
+}
+
+std::exception_ptr Operation::wait_until(Clock::time_point deadline,
+                                         std::chrono::milliseconds timeout) {
+  const auto count_waiter = [this](int change) {
+    const std::lock_guard lock(mutex_);
+    waiters_ += change;
+  };
+  count_waiter(1);
+  const auto at_end = c10::make_scope_exit([&] { count_waiter(-1); });
+  if (!wait_started(deadline)) return give_up(timeout, {});
+  if (is_marked_done()) return nullptr;
+  std::unique_lock use(using_, deadline);
+  Failure failure;
+  if (use.owns_lock() && (is_marked_done() || wait_requests(deadline, failure))) {
+    if (!is_marked_done()) finish(end_of(failure));
+    return nullptr;
+  }
+  if (use.owns_lock()) use.unlock();
+  return give_up(timeout, failure);
 }
 
 std::exception_ptr Operation::give_up(std::chrono::milliseconds timeout, const Failure& late) {

@@ -86,6 +86,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void expire();
 
  private:
+  /// Waits for the end of the operation; gives the operation up at the deadline, `timeout` after
+  /// the begin of the wait, and then returns the error.
+  std::exception_ptr wait_until(Clock::time_point deadline, std::chrono::milliseconds timeout);
   /// Waits until the calls have been started, or the operation has ended.
   bool wait_started(Clock::time_point deadline);
   /// Waits for all requests; false if the deadline has passed. The caller holds the mutex using_.

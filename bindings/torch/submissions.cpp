@@ -70,6 +70,8 @@ void Submissions::work() {
     start_queued();
   } catch (...) {
     fail_all(std::current_exception());
+    // The other ranks may have started the operation that this rank could not start.
+    if (const auto present = communicator()) present->abort("an operation could not be started");
   }
 }
 
@@ -95,20 +97,21 @@ void Submissions::start_queued() {
   while (!queue_.empty()) {
     const std::shared_ptr<Operation> operation = queue_.front();
     const std::shared_ptr<Communicator> communicator = communicator_;
-    queue_.pop_front();
     if (!operation->plan.steps) {
       // The lock is held during the start, so that a message from another thread starts only after
-      // this operation.
+      // this operation. If the start throws, fail_all() ends the operation, which is still queued.
       operation->start(communicator->get());
+      queue_.pop_front();
       queued_messages_ -= operation->plan.is_message() ? 1 : 0;
       lock.unlock();
       (void)operation->after_start();
     } else {
+      queue_.pop_front();
       lock.unlock();
       operation->run_steps(communicator->get());
     }
     lock.lock();
-    if (end_) std::rethrow_exception(end_);
+    if (end_) return;  // the function that has set end_ ends the queued operations
   }
   working_ = false;
 }

@@ -39,9 +39,9 @@ WATCHED = "the engine watches the ranks that a call waits for, and reports a sil
 
 LISTED = [
     ("bindings/torch/backend_messages.cpp", "wait", 1, "the timeout of monitored_barrier"),
-    ("bindings/torch/completion_pool.cpp", "wait", 1, "the next operation: an idle thread"),
-    ("bindings/torch/completion_pool.cpp", "wait_for", 1, "the caller's patience: the exit of the process"),
-    ("bindings/torch/completion_pool.cpp", "wait_until", 1, "the next deadline"),
+    ("bindings/torch/completion_pool.cpp", "wait_for", 1, "kStopSlice, within the caller's patience"),
+    ("bindings/torch/completion_pool.cpp", "wait_until", 2,
+     "the next deadline, kMaxWait, or the caller's patience: the exit of the process"),
     ("bindings/torch/live_groups.cpp", "join", 1, "kExitPatience: the exit of the process"),
     ("bindings/torch/operation.cpp", "wait_until", 1, "the timeout of the operation, or of Work::wait"),
     ("bindings/torch/store_exchange.cpp", "wait_until", 1, "kLongestPause; the loop ends at the caller's deadline"),

@@ -12,6 +12,7 @@ import tutti_collectives.torch as tutti
 from job import FOLDER, RANK, SIZE, await_ranks, begin, raises, run, same, tell
 
 TIMES = 20
+kept = []  # objects that live until the interpreter ends
 
 
 def resources():
@@ -105,6 +106,21 @@ def child_of_fork_cannot_use_the_group_and_ends_at_once():
     dist.destroy_process_group()
 
 
+def child_of_fork_ends_its_own_groups():
+    begin("parent")
+    child = os.fork()
+    if child == 0:
+        store = dist.FileStore(f"{FOLDER}/child{RANK}.store", 1)
+        backend = tutti.create_backend(store, 0, 1, timedelta(seconds=60), key_prefix="child")
+        future = backend.recv([torch.zeros(1)], 0, 0).get_future().then(lambda _: tell("ended_in_child"))
+        assert not future.done()
+        kept.append((backend, future))
+        sys.exit(0)  # ends the receive, before the interpreter ends
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.path.exists(f"{FOLDER}/ended_in_child.{RANK}")
+    dist.destroy_process_group()
+
+
 def options_reach_the_library():
     raises(TypeError, ["Options"], begin, "wrong", pg_options={"device": "host"})
     if dist.is_initialized():
@@ -135,7 +151,7 @@ def registration_loads_nothing():
 
 CASES = [registration_loads_nothing, groups_that_come_and_go_leave_nothing_behind, keys_of_an_earlier_attempt_do_no_harm,
          aborted_group_ends_and_a_new_one_works, child_of_fork_cannot_use_the_group_and_ends_at_once,
-         options_reach_the_library]
+         child_of_fork_ends_its_own_groups, options_reach_the_library]
 
 if __name__ == "__main__":
     run(CASES if RANK == 0 else CASES[1:])
