@@ -58,8 +58,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
 /// The error to return if the communicator gave an empty result. `what` names the result, as in
 /// "the counters".
 Status unavailable(const Communicator& communicator, const char* what) {
-  // In a child of fork() all results are empty, because the communicator belongs to the parent
-  // process. status() then returns an error that says this.
+  // All results are empty in a child of fork(), because the communicator belongs to the parent
+  // process, and in a completion callback of another engine. status() then returns this error.
   if (Status status = communicator.status(); status.code() == Code::invalid_argument) return status;
   return failure(Code::resource_exhausted, "no memory for {}: free some memory", what);
 }

@@ -302,9 +302,12 @@ class TUTTI_EXPORT Communicator {
   /// Sets the callback of a request; a second call before the request is done replaces the first
   /// callback. If the request is done already, the callback runs at once in this thread; otherwise
   /// it runs in the thread that makes progress when the request ends. It runs only once and is then
-  /// destroyed. It may start collectives, read counters and abort. It must not wait for a request
-  /// or destroy the communicator; an exception from it is logged. Fails with Code::invalid_argument
-  /// if the request is empty.
+  /// destroyed. It may start collectives, read counters and abort, also of a communicator made from
+  /// this one, or from which this one was made, by duplicate(), split() or subset(). Of any other
+  /// communicator it may only call abort(), which then takes effect soon after; the other functions
+  /// fail with Code::invalid_argument, or log the failure and return an empty result. The callback
+  /// must not wait for a request or destroy the communicator; an exception from it is logged. Fails
+  /// with Code::invalid_argument if the request is empty.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
   /// Ends every collective of the communicator with an error: at this rank with Code::aborted and

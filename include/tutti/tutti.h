@@ -136,8 +136,11 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* requ
 /* A completion callback. It runs once when a request ends, in the thread that makes progress. It
  * gets the status of the collective, the error message ("" for success), which is valid during the
  * call, and the context that was set. The request counts as done when the callback has returned.
- * The callback must be short and must not block. It may start collectives, read counters and abort;
- * it must not wait for a request or destroy the communicator. */
+ * The callback must be short and must not block. It may start collectives, read counters and abort,
+ * also of a communicator made from that of the request, or from which that was made, by duplicate,
+ * split or subset. Of any other communicator it may only call tutti_comm_abort, which then takes
+ * effect soon after; the other functions fail with TUTTI_INVALID_ARGUMENT. It must not wait for a
+ * request or destroy the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, which can have only one. If the request is done already, the

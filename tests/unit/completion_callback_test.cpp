@@ -2,7 +2,9 @@
 // communicator.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
+#include <barrier>
 #include <filesystem>
 #include <future>
 #include <iterator>
@@ -126,6 +128,63 @@ TEST(CompletionCallback, OnCompletion_ofAnotherCommunicatorsRequest_doesNotWaitF
   EXPECT_EQ(calls, 1);
   EXPECT_TRUE(blocked.wait_for(kLong));
   EXPECT_TRUE(its_peer.wait_for(kLong));
+}
+
+/// Uses a communicator of another engine, which also runs a callback, in a callback.
+void use_from_callback(Communicator& other, Request& running) {
+  EXPECT_EQ(other.status().code(), Code::invalid_argument);
+  EXPECT_TRUE(other.counters().empty());
+  EXPECT_EQ(other.barrier().status().code(), Code::invalid_argument);
+  EXPECT_EQ(other.on_completion(running, nullptr).code(), Code::invalid_argument);
+  EXPECT_EQ(running.wait_for(kLong).code(), Code::invalid_argument);
+  EXPECT_EQ(other.finalize(kLong).code(), Code::invalid_argument);
+  other.abort("a callback of another communicator");
+}
+
+TEST(CompletionCallback, CallbacksOfTwoEngines_thatUseEachOthersCommunicator_abortButDoNotWait) {
+  std::array<Pair, 2> pairs;
+  std::array requests{begin(*pairs[0].zero), begin(*pairs[1].zero)};
+  std::barrier both_inside(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_TRUE(pairs[i].zero->on_completion(requests[i], [&, other = 1 - i](const Status& status) {
+      EXPECT_TRUE(status) << status.to_string();
+      both_inside.arrive_and_wait();
+      use_from_callback(*pairs[other].zero, requests[other]);
+      both_inside.arrive_and_wait();
+    }));
+  }
+  std::array peers{begin(*pairs[0].one), begin(*pairs[1].one)};
+  for (Request& peer : peers) (void)peer.wait_for(kLong);  // the abort may end it with an error
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(requests[i].wait_for(kLong));
+    const Instant deadline = runtime::now() + kLong;
+    while (pairs[i].zero->status() && runtime::now() < deadline) std::this_thread::yield();
+    const Status status = pairs[i].zero->status();
+    EXPECT_EQ(status.code(), Code::aborted) << status.to_string();
+    EXPECT_NE(status.message().find("a callback of another"), std::string::npos);
+  }
+}
+
+TEST(CompletionCallback, CallbackMayUseADuplicate) {
+  Pair pair;
+  std::optional<Communicator> duplicate_of_one;
+  std::thread other([&] { duplicate_of_one = std::move(*pair.one->duplicate()); });
+  auto duplicate = pair.zero->duplicate();
+  other.join();
+  ASSERT_TRUE(duplicate.ok()) << duplicate.status().to_string();
+  Request request = begin(*pair.zero);
+  Request next;
+  ASSERT_TRUE(pair.zero->on_completion(request, [&](const Status&) {
+    EXPECT_FALSE(duplicate->counters().empty());
+    next = begin(*duplicate);
+  }));
+  finish(begin(*pair.one));
+  EXPECT_TRUE(request.wait_for(kLong));
+  finish(begin(*duplicate_of_one));
+  EXPECT_TRUE(next.wait_for(kLong));
+  std::thread closing([&] { duplicate_of_one.reset(); });
+  { const Communicator closed = std::move(*duplicate); }
+  closing.join();
 }
 
 }  // namespace

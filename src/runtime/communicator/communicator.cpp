@@ -24,6 +24,7 @@
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/keys/job_key.hpp"
 #include "runtime/progress/exception_status.hpp"
+#include "runtime/progress/new_thread.hpp"
 #include "runtime/routes/join_routes.hpp"
 
 namespace tutti {
@@ -45,7 +46,7 @@ Status no_request() {
 Status check_may_wait(const runtime::RequestState& request) {
   if (Status status = request.communicator->check_home(); !status) return status;
   if (request.completion->done.load(std::memory_order_acquire) ||
-      !request.communicator->progress()->caller_owns_engine())
+      request.communicator->progress()->caller_may_wait())
     return {};
   return failure(
       Code::invalid_argument,
@@ -83,6 +84,19 @@ std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> re
   std::set<Rank> ranks;
   for (const runtime::RequestState* one : requests) ranks.merge(missing_of(*one).ranks);
   return {ranks.begin(), ranks.end()};
+}
+
+void abort_calls(runtime::CommunicatorImpl& state, const std::string& reason) {
+  // A completion callback may call abort(). This function does not poll in a callback, because the
+  // poll that runs the callback also carries out the abort.
+  const bool within_callback = state.progress()->caller_owns_engine();
+  state.progress()->with_engine([&] {
+    runtime::EnginePoller::run_contained(state.context(), [&] {
+      state.abort(reason);
+      return true;
+    });
+    if (!within_callback) state.poll_routes();
+  });
 }
 
 double seconds_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
@@ -421,17 +435,10 @@ Status Communicator::status() const {
 }
 
 void Communicator::abort(const std::string& reason) {
-  // A completion callback may call abort(). This function does not poll in a callback, because the
-  // poll that runs the callback also carries out the abort.
-  logged_at_home(*state_, [&] {
-    const bool within_callback = state_->progress()->caller_owns_engine();
-    state_->progress()->with_engine([&] {
-      runtime::EnginePoller::run_contained(state_->context(), [&] {
-        state_->abort(reason);
-        return true;
-      });
-      if (!within_callback) state_->poll_routes();
-    });
+  logged([&] {
+    if (!state_->check_home()) return;
+    if (state_->progress()->caller_may_enter()) return abort_calls(*state_, reason);
+    runtime::in_new_thread([state = state_, reason] { abort_calls(*state, reason); });
   });
 }
 

@@ -32,7 +32,7 @@ Status CommunicatorImpl::close(Instant deadline) {
 }
 
 Status CommunicatorImpl::finalize(Nanoseconds timeout) {
-  if (progress_->caller_owns_engine()) {
+  if (!progress_->caller_may_wait()) {
     return failure(Code::invalid_argument,
                    "rank {}: a completion callback finalizes a communicator, which makes no "
                    "progress until the callback returns: finalize it in another thread",
@@ -90,6 +90,16 @@ Status CommunicatorImpl::not_at_home() const {
                  "rank {}: the communicator belongs to process {}, of which process {} is a fork: "
                  "create a communicator after fork()",
                  index(rank()), home_.process(), ::getpid());
+}
+
+Status CommunicatorImpl::check_caller() const {
+  if (Status status = check_home(); !status) return status;
+  if (progress_->caller_may_enter()) return {};
+  return failure(Code::invalid_argument,
+                 "rank {}: a completion callback uses a communicator with another engine, which "
+                 "may wait for the end of this callback: use it in another thread, or make one of "
+                 "the two communicators from the other by duplicate, split or subset",
+                 index(rank()));
 }
 
 // ---- routes -------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Ok in the process that created the communicator. An error in a child of fork(), because the
   /// sockets belong to the parent and its threads do not exist in the child.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
+  /// As check_home(), but also fails in a completion callback of another engine.
+  Status check_caller() const;
   /// Serves peers that may still need this rank's data, until `deadline` at most, and then closes
   /// the communicator at this rank. No collective or message may be under way; only the first call
   /// of close() has an effect.

@@ -5,14 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/hex.hpp"
 #include "crypto/hash.hpp"
 #include "device/device.hpp"
-#include "device/posix/blocked_signals.hpp"
 #include "device/posix/uncancelled.hpp"
 #include "engine/core/clock_exchange.hpp"
 #include "observe/log.hpp"
@@ -27,6 +25,7 @@
 #include "runtime/keys/key_agreement.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
+#include "runtime/progress/new_thread.hpp"
 #include "runtime/routes/engine_route.hpp"
 
 namespace tutti::runtime {
@@ -87,17 +86,12 @@ void complain_of(const Status& status) {
 }
 
 /// Deletes a communicator after its last reference has gone. If this happens in a completion
-/// callback, the engine is still polling the communicator, so a new thread deletes it.
+/// callback, a new thread deletes it: the engine may still be polling the communicator.
 void leave(CommunicatorImpl* last) {
   const device::Uncancelled uncancelled;
   if (!last->check_home()) return device::abandon(last);
-  if (!last->progress() || !last->progress()->caller_owns_engine()) return delete last;
-  const Status started = guarded([last]() -> Status {
-    const device::BlockedSignals blocked;
-    std::thread([last] { delete last; }).detach();
-    return {};
-  });
-  complain_of(started);
+  if (!last->progress() || last->progress()->caller_may_wait()) return delete last;
+  logged([last] { in_new_thread([last] { delete last; }); });
 }
 
 }  // namespace

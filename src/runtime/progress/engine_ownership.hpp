@@ -150,7 +150,7 @@ class EngineOwnership {
     return owner_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
   /// Records whether the calling thread owns this engine. The record is kept for each engine,
-  /// because a thread may own several: a completion callback of one engine may use another engine.
+  /// because a thread may own several: a completion callback of one engine may poll another engine.
   void set_owned_by_caller(bool owned) {
     owner_thread_.store(owned ? std::this_thread::get_id() : std::thread::id(),
                         std::memory_order_relaxed);

@@ -371,8 +371,19 @@ void Progress::poll_quietly() {
   wake();
 }
 
+/// Whether the calling thread runs a completion callback.
+bool& Progress::in_callback() {
+  thread_local bool inside = false;
+  return inside;
+}
+
 void Progress::call_application(const std::function<void(const Status&)>& callback,
                                 const Status& status) {
+  struct Inside {
+    const bool before = std::exchange(in_callback(), true);
+    ~Inside() { in_callback() = before; }
+  };
+  const Inside inside;
   background_.run_at_normal_priority([&] { logged([&] { callback(status); }); });
 }
 

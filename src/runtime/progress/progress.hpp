@@ -89,6 +89,11 @@ class Progress {
   void call_application(const std::function<void(const Status&)>& callback, const Status& status);
   /// True if the calling thread owns the engine, which is so within a completion callback.
   bool caller_owns_engine() const { return ownership_.owned_by_caller(); }
+  /// False within a completion callback, which must not wait for calls, of whatever engine.
+  bool caller_may_wait() const { return !caller_owns_engine() && !in_callback(); }
+  /// False within a completion callback of another engine. Its thread owns that engine, so it must
+  /// not wait for this one: the owner of this engine may wait for that one.
+  bool caller_may_enter() const { return caller_owns_engine() || !in_callback(); }
   /// Runs `work` while no other thread owns the engine.
   template <typename Work>
   auto with_engine(Work&& work) {
@@ -126,6 +131,7 @@ class Progress {
   Progress(const CoreTimes& times, const PriorityRequest& priority,
            std::unique_ptr<RankTrace> trace);
 
+  static bool& in_callback();
   void acquire();
   void take(EngineOwnership::Lock& lock);
   void release();
