@@ -64,7 +64,7 @@ def group_that_failed_ends_with_a_warning():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         dist.destroy_process_group()
-    assert any("end of group" in str(one.message) and "aborted" in str(one.message) for one in found), found
+    assert any("end of group" in str(one.message) for one in found), found
     assert not dist.is_initialized()
     raises(dist.DistBackendError, ["was shut down"], group.barrier)
     begin("after")
