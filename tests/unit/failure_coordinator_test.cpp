@@ -184,15 +184,18 @@ TEST_F(FailureCoordinatorTest, Abort_hasThisRankAtFault) {
 }
 
 TEST_F(FailureCoordinatorTest,
-       FailureOfAnotherCommunicator_isReportedToThePeers_withTheRankAtFault) {
-  failures_.fail_because(Status(Code::peer_failed, "rank 17 is lost", {Rank{17}}));
-  protocol::Outbox notices;
-  ASSERT_TRUE(failures_.settle(notices));
-  EXPECT_EQ(ranks(failures_.status()), Ranks{Rank{17}});
-  ASSERT_EQ(notices.items().size(), kSize - 1);
-  FailureCoordinator peer(Rank{0}, kSize, names_);
-  peer.on_notice(kMe, notices.items().front().message);
-  EXPECT_EQ(ranks(settled(peer)), Ranks{Rank{17}});
+       FailureOfAnotherCommunicator_isReportedToThePeers_withTheRanksAtFault) {
+  for (const Ranks& culprits : {Ranks{Rank{17}}, Ranks{Rank{17}, Rank{18}}}) {
+    FailureCoordinator failures(kMe, kSize, names_);
+    failures.fail_because(Status(Code::peer_failed, "a rank is lost", culprits));
+    protocol::Outbox notices;
+    ASSERT_TRUE(failures.settle(notices));
+    EXPECT_EQ(ranks(failures.status()), culprits);
+    ASSERT_EQ(notices.items().size(), kSize - 1);
+    FailureCoordinator peer(Rank{0}, kSize, names_);
+    peer.on_notice(kMe, notices.items().front().message);
+    EXPECT_EQ(ranks(settled(peer)), culprits);
+  }
 }
 
 TEST_F(FailureCoordinatorTest, Status_untilTheFailureEndsTheCollectives_isOk) {

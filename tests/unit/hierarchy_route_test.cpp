@@ -3,14 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <functional>
 #include <thread>
 #include <vector>
 
 #include "communicator_ranks.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/progress.hpp"
+#include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -96,6 +99,57 @@ TEST(HierarchyRoute, Abort_inAPartOfAJob_namesTheRankByItsNumberInTheJob) {
             << status.to_string();
       },
       names);
+}
+
+/// Rank 0 starts an Allgather with `algorithm`, which no other rank starts. Then rank 3 calls
+/// `fail`, which must end the Allgather with an error that names rank 3.
+void expect_end(Algorithm algorithm,
+                const std::function<void(CommunicatorImpl&, Hierarchy&)>& fail) {
+  auto bootstraps = make_local_bootstraps(kLayout.ranks());
+  std::barrier<> under_way(kLayout.ranks());
+  std::barrier<> over(kLayout.ranks());
+  const auto run = [&](std::uint32_t rank) {
+    auto whole = CommunicatorImpl::create(*bootstraps[rank], test::patient(), nullptr, {});
+    ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+    const auto never = [](const CollectiveCall&) { return false; };
+    const auto route = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
+                                         (*whole)->progress(), 0x4000, (*whole)->child_key(), {});
+    ASSERT_TRUE(route.ok()) << route.status().to_string();
+    (*whole)->add_route(*route);
+    Bytes own(1000);
+    Bytes all(own.size() * kLayout.ranks());
+    const CollectiveCall call{.collective = Collective::allgather,
+                              .send = own,
+                              .receive = all,
+                              .options = {.algorithm = algorithm}};
+    ASSERT_EQ((*route)->serves(call), algorithm == kHierarchical);
+    Result<std::shared_ptr<RequestState>> request = Status(Code::internal, "no call");
+    if (rank == 0) {
+      request = (*whole)->start(call);
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+    }
+    under_way.arrive_and_wait();
+    if (rank == 3) (*whole)->progress()->with_engine([&] { fail(**whole, **route); });
+    if (rank == 0) {
+      const engine::Completion& end = *(*request)->completion;
+      EXPECT_TRUE((*whole)->progress()->wait(end, now() + test::kLong));
+      EXPECT_EQ(test::ranks_of(end.status), std::vector<std::uint32_t>{3})
+          << end.status.to_string();
+    }
+    over.arrive_and_wait();
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < kLayout.ranks(); ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HierarchyRoute, CallByHosts_afterAFailureOfTheWholeCommunicator_endsWithAnError) {
+  expect_end(kHierarchical,
+             [](CommunicatorImpl& whole, Hierarchy&) { whole.context().failures().abort("stop"); });
+}
+
+TEST(HierarchyRoute, FlatCall_afterAFailureOfASideCommunicator_endsWithAnError) {
+  expect_end("ring", [](CommunicatorImpl&, Hierarchy& route) { route.abort("stop"); });
 }
 
 }  // namespace

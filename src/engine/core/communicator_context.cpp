@@ -255,9 +255,9 @@ void CommunicatorContext::settle_failure(Instant now) {
     recorder_.enter(operations_.active()[i]->epoch(),
                     results[i].ok() ? observe::Phase::done : observe::Phase::failed, now);
   }
-  // The failure hook runs before any waiting thread is released, because that thread may end the
+  // The failure hooks run before any waiting thread is released, because that thread may end the
   // process.
-  failures_.call_hook(first.ok() ? failures_.status() : first);
+  failures_.call_hooks(first.ok() ? failures_.status() : first);
   operations_.fail_all(results, failures_.status());
   tagged_.fail_all(failures_.status());
 }

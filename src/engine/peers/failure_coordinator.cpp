@@ -8,6 +8,16 @@
 
 namespace tutti::engine {
 
+namespace {
+
+/// A failure notice names one rank at fault, or two of which one is at fault.
+bool fit_a_notice(std::span<const Rank> culprits) {
+  constexpr std::size_t kMostNamed = 2;
+  return !culprits.empty() && culprits.size() <= kMostNamed;
+}
+
+}  // namespace
+
 void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers) {
   if (noted()) return;
   Status copy = status;  // copied first: if the copy throws, this object has not changed
@@ -39,8 +49,7 @@ void FailureCoordinator::abort(const std::string& reason) {
 }
 
 void FailureCoordinator::abort_for(std::span<const Rank> culprits, const std::string& reason) {
-  constexpr std::size_t kMostNamed = 2;
-  const bool named = !culprits.empty() && culprits.size() <= kMostNamed;
+  const bool named = fit_a_notice(culprits);
   std::vector<Rank> ranks =
       named ? std::vector(culprits.begin(), culprits.end()) : names_.in_job({me_});
   if (!noted() && named) culprits_ = ranks;
@@ -49,7 +58,8 @@ void FailureCoordinator::abort_for(std::span<const Rank> culprits, const std::st
 }
 
 void FailureCoordinator::fail_because(const Status& cause) {
-  if (!noted() && cause.ranks().size() == 1) culprits_ = {cause.ranks().front()};
+  const std::span<const Rank> ranks = cause.ranks();
+  if (!noted() && fit_a_notice(ranks)) culprits_ = {ranks.begin(), ranks.end()};
   fail(cause);
 }
 
@@ -215,13 +225,15 @@ Status FailureCoordinator::status_of(Instant now, const Operation& operation) co
   return failure_from(settled_, "{}", text);
 }
 
-void FailureCoordinator::call_hook(const Status& status) const {
-  if (!hook_) return;
-  try {
-    hook_(status);
-  } catch (const std::exception& error) {
-    observe::complain(fmt::format(
-        "the failure hook threw, so the reports of the failure may be missing: {}", error.what()));
+void FailureCoordinator::call_hooks(const Status& status) const {
+  for (const auto& hook : hooks_) {
+    try {
+      hook(status);
+    } catch (const std::exception& error) {
+      observe::complain(
+          fmt::format("the failure hook threw, so the reports of the failure may be missing: {}",
+                      error.what()));
+    }
   }
 }
 

@@ -50,7 +50,7 @@ class FailureCoordinator {
   /// If `culprits` has neither one nor two ranks, the error names this rank.
   void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
-  /// names the rank at fault if `cause` names exactly one, otherwise this rank.
+  /// names the ranks at fault if `cause` names one or two, otherwise this rank.
   void fail_because(const Status& cause);
   /// Ends every collective, because `source` sent a chunk that this rank cannot use and that
   /// `source` will not send again.
@@ -84,12 +84,12 @@ class FailureCoordinator {
   bool settle(protocol::Outbox& notices);
   /// The error with which `operation` ends because of the failure.
   Status status_of(Instant now, const Operation& operation) const;
-  /// Sets a function that is called with the error when a failure ends every collective, before any
+  /// Adds a function that is called with the error when a failure ends every collective, before any
   /// collective completes.
-  void on_failure(std::function<void(const Status&)> hook) { hook_ = std::move(hook); }
-  /// Calls the function of `on_failure`. An exception in it is logged, because the collectives must
-  /// end anyway.
-  void call_hook(const Status& status) const;
+  void on_failure(std::function<void(const Status&)> hook) { hooks_.push_back(std::move(hook)); }
+  /// Calls the functions of `on_failure`. An exception in one is logged, because the collectives
+  /// must end anyway.
+  void call_hooks(const Status& status) const;
 
  private:
   void note(const Status& status, Rank lost, bool notify_peers);
@@ -121,7 +121,7 @@ class FailureCoordinator {
   Rank finder_ = kNoRank;     ///< rank that found the failure; kNoRank: not known
   Rank told_by_ = kNoRank;    ///< rank whose failure notice came first; kNoRank: none
   Rank lost_ = kNoRank;       ///< rank that is lost or has given up; may be this rank
-  std::function<void(const Status&)> hook_;
+  std::vector<std::function<void(const Status&)>> hooks_;
 };
 
 }  // namespace tutti::engine

@@ -187,6 +187,14 @@ void Aggregation::abort(const std::string& reason) {
   for (const Side& side : sides_) side.state->abort(reason);
 }
 
+void Aggregation::fail_because(const Status& cause) {
+  for (const Side& side : sides_) side.state->context().failures().fail_because(cause);
+}
+
+void Aggregation::on_failure(const std::function<void(const Status&)>& hook) {
+  for (const Side& side : sides_) side.state->context().failures().on_failure(hook);
+}
+
 void Aggregation::poll() {
   for (const Side& side : sides_) side.state->poll_routes();
 }

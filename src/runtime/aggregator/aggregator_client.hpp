@@ -85,6 +85,8 @@ class Aggregation final : public CallRoute {
   Result<PreparedRun> prepare(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
+  void fail_because(const Status& cause) override;
+  void on_failure(const std::function<void(const Status&)>& hook) override;
   void poll() override;
   Status status() const override;
   bool busy() const override;

@@ -105,7 +105,11 @@ Status CommunicatorImpl::check_caller() const {
 // ---- routes -------------------------------------------------------------------------------------
 
 void CommunicatorImpl::add_route(std::shared_ptr<CallRoute> route) {
-  routes_.insert(routes_.begin(), std::move(route));
+  progress_->with_engine([&] {
+    CallRoute& added = **routes_.insert(routes_.begin(), std::move(route));
+    added.on_failure([this](const Status&) { fail_routes(); });
+    if (!added.status()) fail_routes();  // the route has failed before it had the hook
+  });
 }
 
 CallRoute& CommunicatorImpl::route_of(const CollectiveCall& call) const {
@@ -161,8 +165,12 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
+  return failure_of_routes();
+}
+
+Status CommunicatorImpl::failure_of_routes() const {
   // The loop begins with the engine's route, which is the last one in `routes_`. The engine knows
-  // the earliest failure, because check_usable() reports the failures of the other routes to it.
+  // the earliest failure, because fail_routes() reports the failures of the other routes to it.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }
@@ -172,15 +180,22 @@ Status CommunicatorImpl::status() const {
 Status CommunicatorImpl::check_usable() {
   const Status failed = status();
   if (failed.ok()) return {};
-  // Even if only a side communicator has failed, this rank starts no more calls on any route. The
-  // communicator's own engine must therefore fail, too; otherwise the peers would wait for this
-  // rank.
   if (finalized_) return failed;
   if (!context_->failures().settled()) {
-    progress_->with_engine([&] { context_->failures().fail_because(failed); });
+    fail_routes();
     progress_->poll_quietly();
   }
   return failure_from(failed, "the communicator has failed: {}", failed.message());
+}
+
+/// Passes the failure of one route to all others, because this rank starts no more calls on any
+/// route. Calls under way on the other routes would otherwise wait for such calls without end.
+void CommunicatorImpl::fail_routes() {
+  if (closed_) return;
+  const Status failed = failure_of_routes();
+  progress_->with_engine([&] {
+    for (const std::shared_ptr<CallRoute>& route : routes_) route->fail_because(failed);
+  });
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {

@@ -143,6 +143,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   CommunicatorImpl() = default;
   Status not_at_home() const;
 
+  Status failure_of_routes() const;
+  void fail_routes();
   bool busy();
   bool await_calls(Instant deadline);
   Status end_calls(Instant deadline, Nanoseconds timeout);

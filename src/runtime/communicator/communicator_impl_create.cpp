@@ -453,8 +453,7 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
 }
 
 Status CommunicatorImpl::Creation::serve() {
-  made_.routes_.push_back(
-      std::make_shared<EngineRoute>(*made_.context_, *made_.calls_, *made_.progress_));
+  made_.add_route(std::make_shared<EngineRoute>(*made_.context_, *made_.calls_, *made_.progress_));
   // Each subgroup needs at most one receive worker, and a rank without peers needs none.
   const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
   const std::uint32_t useful = made_.size() == 1 ? 0 : std::min(workers_, subgroups);

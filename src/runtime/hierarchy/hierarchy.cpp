@@ -233,6 +233,18 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
 
 void Hierarchy::abort(const std::string& reason) { give_up({&job_rank_, 1}, reason); }
 
+void Hierarchy::fail_because(const Status& cause) {
+  for (const auto& side : {host_, across_}) {
+    if (side) side->context().failures().fail_because(cause);
+  }
+}
+
+void Hierarchy::on_failure(const std::function<void(const Status&)>& hook) {
+  for (const auto& side : {host_, across_}) {
+    if (side) side->context().failures().on_failure(hook);
+  }
+}
+
 void Hierarchy::poll() {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().poll(now());

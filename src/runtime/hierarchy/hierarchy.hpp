@@ -64,6 +64,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Result<PreparedRun> prepare(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
+  void fail_because(const Status& cause) override;
+  void on_failure(const std::function<void(const Status&)>& hook) override;
   void poll() override;
   Status status() const override;
   bool busy() const override;

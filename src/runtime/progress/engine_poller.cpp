@@ -188,6 +188,9 @@ Instant EnginePoller::next_deadline() {
   Instant deadline = dormant_deadline_;
   for (const engine::CommunicatorContext* context : awake_) {
     deadline = std::min(deadline, context->next_deadline());
+    // The failure of one communicator may cause that of another, which no event announces.
+    const engine::FailureCoordinator& failures = context->failures();
+    if (failures.noted() && !failures.settled()) deadline = Instant();
   }
   return deadline;
 }

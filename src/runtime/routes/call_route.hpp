@@ -44,6 +44,12 @@ class CallRoute {
   /// Aborts all calls of this route that are under way, here and at the peers, with an error that
   /// names this rank. Only the owner of the engine calls this.
   virtual void abort(const std::string& reason) = 0;
+  /// Ends all calls of this route that are under way because of `cause`, here and at the peers.
+  /// Only the owner of the engine calls this.
+  virtual void fail_because(const Status& cause) = 0;
+  /// Adds a function that the owner of the engine calls when a communicator of the route fails.
+  /// Only the owner of the engine calls this.
+  virtual void on_failure(const std::function<void(const Status&)>& hook) = 0;
   /// Polls the route's communicators once. Only the owner of the engine calls this.
   virtual void poll() = 0;
   /// The failure that ended the route; ok: none.
