@@ -8,7 +8,9 @@
 #include <thread>
 
 #include "aggregated_job.hpp"
+#include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/communicator/create.hpp"
+#include "runtime/hierarchy/hierarchy_shape.hpp"
 #include "runtime/routes/route_names.hpp"
 #include "tutti/communicator.hpp"
 
@@ -48,6 +50,15 @@ TEST_F(AggregatedCommunicator, CallOnTwoAggregators_afterOneEnds_endsWithAnError
   std::thread other(run, 1);
   run(0);
   other.join();
+}
+
+TEST_F(AggregatedCommunicator,
+       OptionsOfASideCommunicator_areIndependentOfTheVariableForHierarchies) {
+  ::setenv("TUTTI_HIERARCHY", "groups", 1);
+  const auto shape = HierarchyShape::wanted(side_options({}));
+  ::unsetenv("TUTTI_HIERARCHY");
+  ASSERT_TRUE(shape.ok()) << shape.status().to_string();
+  EXPECT_TRUE(shape->flat);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ CommunicatorOptions side_options(const CommunicatorOptions& job) {
   CommunicatorOptions side;
   side.device_name = "ip";  // an aggregator is reached over the network, even on the same host
   side.multicast = "ud";
+  side.hierarchy = "flat";  // TUTTI_HIERARCHY may differ between the job and the aggregator
   side.multicast_hops = job.multicast_hops;
   side.traffic_class = job.traffic_class;
   side.require_multicast = true;  // an aggregator sends its results by multicast
