@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -31,6 +32,9 @@ class AggregatorDoor : public testing::Test {
     options.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       lines_.push_back(line);
+      if (!unloggable_.empty() && line.find(unloggable_) != std::string::npos) {
+        throw std::bad_alloc();
+      }
     };
     auto service = AggregatorService::start(std::move(options));
     ASSERT_TRUE(service.ok()) << service.status().to_string();
@@ -77,6 +81,7 @@ class AggregatorDoor : public testing::Test {
 
   std::mutex mutex_;
   std::vector<std::string> lines_;
+  std::string unloggable_;  ///< the log throws for a line with this text; empty: never
   std::unique_ptr<AggregatorService> service_;
 };
 
@@ -97,6 +102,30 @@ TEST_F(AggregatorDoor, NameOfAJob_isEscapedInTheLog) {
   EXPECT_TRUE(ask("h:1\njob forged has left\x1b[2J", service_key()).ok());
   const std::string line = await_line("is dropped");
   EXPECT_EQ(line.find("job h:1\\x0ajob forged has left\\x1b[2J is dropped"), 0u) << line;
+}
+
+TEST_F(AggregatorDoor, JobWhoseThreadRunsOutOfMemory_isDropped_andLaterJobsAreServed) {
+  for (const char* step : {"joins", "is dropped"}) {
+    unloggable_ = step;
+    start();
+    EXPECT_TRUE(ask("h:1", service_key()).ok());
+    await_line(step);
+    while (service_->jobs() > 0) std::this_thread::yield();
+    EXPECT_TRUE(ask("h:2", service_key()).ok());
+    await_line(std::string("job h:2 of 2 ranks joins"));
+    service_.reset();
+    lines_.clear();
+  }
+}
+
+TEST_F(AggregatorDoor, StrangerWhoseThreadRunsOutOfMemory_endsAlone) {
+  unloggable_ = "is refused";
+  start();
+  Stream plain = visit();
+  EXPECT_TRUE(plain.send_all(Bytes(3000, std::byte{0x5a}), deadline_after(kPatience)).ok());
+  EXPECT_TRUE(ends(plain));
+  await_line("is refused");
+  EXPECT_TRUE(ask("h:1", service_key()).ok());
 }
 
 TEST_F(AggregatorDoor, ConnectionWithoutTlsOrWithATruncatedHello_isRefused_andCounted) {

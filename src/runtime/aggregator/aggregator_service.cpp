@@ -12,7 +12,6 @@
 #include <iterator>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -28,6 +27,7 @@
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 #include "runtime/progress/progress.hpp"
 
 namespace tutti::runtime {
@@ -37,6 +37,7 @@ namespace {
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
+constexpr int kPauseMs = 100;
 
 /// The result of a job. The engine or the service sets it, and the job's thread waits for it.
 class JobEnd {
@@ -106,14 +107,19 @@ class AggregatorService::Parts {
   };
 
   void listen();
+  void listen_once();
   void wake();
   void accept_one();
   void drop_surplus();
-  void receive_visit(Visit& visit, Stream stream);
+  void receive_visit(Visit& visit, const std::string& peer, Stream stream);
+  Status receive_request(Visit& visit, const std::string& peer, AggregatorVisitor& visitor);
+  void leave_strangers(const Visit& visit);
   void receive_job(Visit& visit, AggregatorVisitor& visitor, const JoinRequest& request);
   Result<Share> admit(const JoinRequest& request);
   void release(const Share& share);
   Status serve(Visit& visit, const JoinRequest& request, const Share& share);
+  Status run(Visit& visit, CommunicatorImpl& state,
+             const std::shared_ptr<engine::InNetworkWindow>& window);
   void part_with(Visit& visit, CommunicatorImpl& state);
   void reap(bool all);
   void say(const std::string& line) const {
@@ -178,19 +184,30 @@ void AggregatorService::Parts::wake() {
 }
 
 void AggregatorService::Parts::listen() {
+  const auto once = [this]() -> Status {
+    listen_once();
+    return {};
+  };
   while (!stopping_.load()) {
-    const Deadline at = SteadyClock::now();
-    std::array<pollfd, 2> entries{{{wake_.fd(), POLLIN, 0}, {listener_.poll_fd(at), POLLIN, 0}}};
-    const int timeout_ms = poll_timeout_ms(listener_.pause_end(at));
-    if (::poll(entries.data(), entries.size(), timeout_ms) < 0) continue;
-    std::uint64_t wakes = 0;
-    (void)!::read(wake_.fd(), &wakes, sizeof wakes);
-    if ((entries[1].revents & POLLIN) != 0) {
-      accept_one();
-      drop_surplus();
-    }
-    reap(false);
+    if (guarded(once)) continue;
+    // The cause of the exception may be a lack of memory, so the thread pauses before it goes on.
+    pollfd pause{wake_.fd(), POLLIN, 0};
+    (void)::poll(&pause, 1, kPauseMs);
   }
+}
+
+void AggregatorService::Parts::listen_once() {
+  const Deadline at = SteadyClock::now();
+  std::array<pollfd, 2> entries{{{wake_.fd(), POLLIN, 0}, {listener_.poll_fd(at), POLLIN, 0}}};
+  const int timeout_ms = poll_timeout_ms(listener_.pause_end(at));
+  if (::poll(entries.data(), entries.size(), timeout_ms) < 0) return;
+  std::uint64_t wakes = 0;
+  (void)!::read(wake_.fd(), &wakes, sizeof wakes);
+  if ((entries[1].revents & POLLIN) != 0) {
+    accept_one();
+    drop_surplus();
+  }
+  reap(false);
 }
 
 void AggregatorService::Parts::accept_one() {
@@ -205,17 +222,17 @@ void AggregatorService::Parts::accept_one() {
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
   one.connection = descriptor;
-  one.number = strangers_.arrive(neighbourhood);
   const device::BlockedSignals blocked;
   try {
-    one.thread = std::thread([this, &one, taken = std::move(*stream)]() mutable {
-      receive_visit(one, std::move(taken));
+    one.number = strangers_.arrive(neighbourhood);
+    one.thread = std::thread([this, &one, peer, taken = std::move(*stream)]() mutable {
+      receive_visit(one, peer, std::move(taken));
     });
-  } catch (const std::system_error& error) {
-    refusals_.refuse(peer, fmt::format("no thread can be started: {}", error.what()),
-                     SteadyClock::now());
+  } catch (const std::exception& error) {
     strangers_.leave(one.number);
     visits_.pop_back();
+    refusals_.refuse(peer, fmt::format("no thread can be started: {}", error.what()),
+                     SteadyClock::now());
   }
 }
 
@@ -257,46 +274,56 @@ void AggregatorService::Parts::reap(bool all) {
   }
 }
 
-void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
-  const std::string peer = peer_of(stream.socket());
+void AggregatorService::Parts::receive_visit(Visit& visit, const std::string& peer, Stream stream) {
   AggregatorVisitor visitor(std::move(stream));
+  // An exception ends only this connection. Its cause may be the log, so it is not logged.
+  (void)guarded([&] { return receive_request(visit, peer, visitor); });
+  leave_strangers(visit);
+  const std::lock_guard lock(mutex_);
+  visit.over = true;
+  wake();  // wakes the listener, which joins this thread
+}
+
+Status AggregatorService::Parts::receive_request(Visit& visit, const std::string& peer,
+                                                 AggregatorVisitor& visitor) {
   const auto request = visitor.receive(deadline_after(options_.hello_timeout));
-  {
-    const std::lock_guard lock(mutex_);
-    strangers_.leave(visit.number);
-  }
+  leave_strangers(visit);
   if (request) {
     receive_job(visit, visitor, *request);
   } else {
     const std::lock_guard lock(mutex_);
     refusals_.refuse(peer, request.status().message(), SteadyClock::now());
   }
+  return request.status();
+}
+
+void AggregatorService::Parts::leave_strangers(const Visit& visit) {
   const std::lock_guard lock(mutex_);
-  visit.over = true;
-  wake();  // wakes the listener, which joins this thread
+  strangers_.leave(visit.number);
 }
 
 void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
                                            const JoinRequest& request) {
   const std::string job = printable(request.job);
   const auto share = admit(request);
-  const JoinReply reply{share.status(), share ? share->terms : engine::WindowConfig{}};
-  const Status told = visitor.reply(reply, deadline_after(kVisitTimeout));
+  const Status told = guarded([&] {
+    const JoinReply reply{share.status(), share ? share->terms : engine::WindowConfig{}};
+    return visitor.reply(reply, deadline_after(kVisitTimeout));
+  });
   if (!share) {
     say(fmt::format("job {} of {} ranks refused: {}", job, request.ranks,
                     share.status().message()));
     return;
   }
-  say(fmt::format("job {} of {} ranks joins", job, request.ranks));
-  Status end = told.ok() ? visitor.wait_for_go(deadline_after(options_.begin_timeout)) : told;
-  try {
-    if (end.ok()) end = serve(visit, request, *share);
-  } catch (const std::exception& error) {
-    end = failure(Code::resource_exhausted, "{}", error.what());
-  }
-  // If the service has ended the job before, that is the reason, and `end` only its effect.
-  visit.end.set(end);
-  end = visit.end.wait();
+  // If the service ends the job, that is the reason, and the error of a step only its effect.
+  visit.end.set(guarded([&]() -> Status {
+    say(fmt::format("job {} of {} ranks joins", job, request.ranks));
+    if (!told) return told;
+    if (Status begun = visitor.wait_for_go(deadline_after(options_.begin_timeout)); !begun)
+      return begun;
+    return serve(visit, request, *share);
+  }));
+  const Status end = visit.end.wait();
   release(*share);
   say(fmt::format("job {} {}", job,
                   end.ok() ? std::string("has left") : "is dropped: " + printable(end.message())));
@@ -364,24 +391,32 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   const Status opened =
       progress_->with_engine([&] { return window->open(state.context().endpoint()); });
   if (!opened.ok()) return opened;
-  {
-    const std::lock_guard lock(mutex_);
-    visit.state = &state;
-  }
-  progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
-  const Status end = visit.end.wait();
+  const Status end = guarded([&] { return run(visit, state, window); });
   progress_->with_engine([&] {
-    // If the service ends this job (Code::aborted), the ranks do not know that yet, so the
-    // communicator is aborted. The abort has no effect if the communicator has failed already.
-    if (end.code() == Code::aborted) {
-      state.context().failures().abort(end.message());
-      state.context().poll(now());
+    // If the service ends this job, the ranks do not know that yet, so the communicator is aborted.
+    // The abort has no effect if the communicator has failed already.
+    if (!end) {
+      EnginePoller::run_contained(state.context(), [&] {
+        state.context().failures().abort(end.message());
+        return state.context().poll(now());
+      });
     }
     window->on_end = nullptr;
     window->close(state.context().endpoint());
     part_with(visit, state);
   });
   return end;
+}
+
+/// Serves a job until it ends.
+Status AggregatorService::Parts::run(Visit& visit, CommunicatorImpl& state,
+                                     const std::shared_ptr<engine::InNetworkWindow>& window) {
+  {
+    const std::lock_guard lock(mutex_);
+    visit.state = &state;
+  }
+  progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
+  return visit.end.wait();
 }
 
 /// Adds the counters of a job that has ended to those of the service.
