@@ -144,7 +144,9 @@ class TUTTI_EXPORT Prepared {
 /// After a failure every call in flight ends with an error, and every later call fails at once,
 /// with the code and the ranks of the first failure. The application may create a new communicator
 /// while the failed one still exists. A timeout of Request::wait_for is no failure of the
-/// communicator: the call stays in flight, and the communicator can be used.
+/// communicator: the call stays in flight, and the communicator can be used. If duplicate(),
+/// split() or subset() times out, it aborts the communicator, because the ranks may be at different
+/// calls.
 class TUTTI_EXPORT Communicator {
  public:
   /// Creates a communicator of all ranks of the job that the environment variables describe

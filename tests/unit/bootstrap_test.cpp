@@ -462,6 +462,18 @@ TEST(BootstrapCallback, CallbackWithWrongLengthsOrAnException_isAnError) {
   EXPECT_FALSE(make_callback_bootstrap(Rank{0}, 2, nullptr).ok());
 }
 
+TEST(BootstrapCallback, ExchangeAfterAFailedOne_failsWithTheSameError_andCallsNoCallback) {
+  int calls = 0;
+  const auto late = [&](std::span<const std::byte>, std::span<std::byte>, Nanoseconds) {
+    return ++calls == 1 ? Status(Code::timeout, "rank 1 is late") : Status();
+  };
+  auto bootstrap = make_callback_bootstrap(Rank{0}, 2, late);
+  ASSERT_TRUE(bootstrap.ok());
+  EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().code(), Code::timeout);
+  EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().message(), "rank 1 is late");
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(BootstrapText, RanksAndDurationsArePrinted) {
   const auto ranks = [](std::vector<std::uint32_t> list) { return describe_ranks(list); };
   EXPECT_EQ(ranks({3}), "rank 3");

@@ -4,6 +4,7 @@
 #include <array>
 #include <barrier>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -116,6 +117,52 @@ TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
       }
     }
     leave(whole);  // the failed communicator of two ranks must not affect `whole`
+  });
+}
+
+/// Rank 0 gives up `make` while rank 1 does not call it. Both ranks must learn the cause.
+void expect_abort(const std::function<Status(Communicator&, const CommunicatorOptions&)>& make) {
+  std::barrier<> given_up(2);
+  on_ranks(2, patient(), [&](Communicator& whole) {
+    const bool late = whole.rank() == Rank{1};
+    if (late) given_up.arrive_and_wait();
+    CommunicatorOptions options = patient();
+    if (!late) options.create_timeout = std::chrono::milliseconds(50);
+    const Status status = make(whole, options);
+    EXPECT_EQ(status.code(), late ? Code::peer_failed : Code::timeout) << status.to_string();
+    if (!late) {
+      EXPECT_EQ(whole.status().code(), Code::aborted) << whole.status().to_string();
+      EXPECT_NE(whole.status().message().find("raise create_timeout"), std::string::npos)
+          << whole.status().to_string();
+      given_up.arrive_and_wait();
+    }
+    EXPECT_EQ(ranks_of(whole.status()), std::vector<std::uint32_t>{0});
+  });
+}
+
+TEST(Split, SplitThatTimesOut_abortsTheCommunicator) {
+  expect_abort([](Communicator& whole, const CommunicatorOptions& options) {
+    return whole.split(0, 0, options).status();
+  });
+}
+
+TEST(Split, DuplicateThatTimesOut_abortsTheCommunicator) {
+  expect_abort([](Communicator& whole, const CommunicatorOptions& options) {
+    return whole.duplicate(options).status();
+  });
+}
+
+TEST(Split, CompletionCallback_mayNotMakeACommunicator) {
+  on_ranks(2, patient(), [](Communicator& whole) {
+    Status made;
+    Request request = begun(whole.barrier());
+    ASSERT_TRUE(
+        whole.on_completion(request, [&](const Status&) { made = whole.duplicate().status(); })
+            .ok());
+    ASSERT_TRUE(request.wait_for(kLong).ok());
+    EXPECT_EQ(made.code(), Code::invalid_argument) << made.to_string();
+    EXPECT_NE(made.message().find("completion callback makes a communicator"), std::string::npos);
+    leave(whole);
   });
 }
 

@@ -210,7 +210,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn
 /* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
  * collectives need no order relative to those of `comm`. Every rank must call this function, at the
  * same place in the order of the collectives of `comm`. The options are not inherited: pass those of
- * `comm` again if they are to apply. The caller frees *duplicate by tutti_comm_destroy. */
+ * `comm` again if they are to apply. If this function, tutti_comm_split or tutti_comm_subset times
+ * out, it aborts `comm`, because its ranks may be at different calls. The caller frees *duplicate by
+ * tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);

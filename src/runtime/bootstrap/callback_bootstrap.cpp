@@ -26,6 +26,14 @@ class CallbackBootstrap : public Bootstrap {
 
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override {
+    if (!failed_.ok()) return failed_;
+    auto result = exchange(mine, timeout);
+    if (!result.ok()) failed_ = result.status();
+    return result;
+  }
+
+ private:
+  Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout) {
     if (mine.size() > kMaxContributionBytes) {
       return failure(Code::invalid_argument,
                      "rank {} contributes {} bytes to the bootstrap: contribute at most {} bytes",
@@ -52,7 +60,6 @@ class CallbackBootstrap : public Bootstrap {
     return result;
   }
 
- private:
   Status call(std::span<const std::byte> mine, std::span<std::byte> all, Deadline deadline) {
     const Nanoseconds left = deadline - SteadyClock::now();
     try {
@@ -93,6 +100,7 @@ class CallbackBootstrap : public Bootstrap {
   std::uint32_t size_;
   AllgatherCallback callback_;
   std::string description_;
+  Status failed_;  ///< the first failure; a later exchange would be out of step with the peers
 };
 
 }  // namespace

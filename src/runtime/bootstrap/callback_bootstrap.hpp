@@ -18,7 +18,8 @@ using AllgatherCallback = std::function<Status(std::span<const std::byte> mine,
 
 /// Each allgather() of the returned bootstrap calls `callback` to gather the lengths. Unless all
 /// lengths are zero, it calls `callback` again to gather the bytes, padded to the greatest length.
-/// If the callback throws, the allgather() fails.
+/// If the callback throws, the allgather() fails. After a failure every later allgather() fails
+/// with the same error and does not call `callback`.
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(Rank rank, std::uint32_t size,
                                                            AllgatherCallback callback,
                                                            std::string description = "callback");

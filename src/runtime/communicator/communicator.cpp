@@ -150,26 +150,32 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
   return state;
 }
 
-/// Carries out one exchange of a bootstrap as an Allgather of `communicator`. If the Allgather
-/// times out, its buffers stay allocated until it ends.
+/// Carries out one exchange of a bootstrap as an Allgather of `communicator`. If the Allgather does
+/// not end in time, the communicator is aborted.
 Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
                      std::span<std::byte> all, Nanoseconds timeout) {
-  struct Buffers {
-    std::vector<std::byte> own;
-    std::vector<std::byte> all;
-  };
-  auto buffers = std::make_shared<Buffers>();
-  buffers->own.assign(mine.begin(), mine.end());
-  buffers->all.resize(all.size());
-  auto request = communicator.allgather(buffers->own, buffers->all, {.will_wait = true});
+  auto request = communicator.allgather(mine, all, {.will_wait = true});
   if (!request) return request.status();
   const Status status = request->wait_for(timeout);
-  if (!request->progress().done) {
-    (void)communicator.on_completion(*request, [buffers](const Status&) {});
-  } else if (status) {
-    std::copy(buffers->all.begin(), buffers->all.end(), all.begin());
-  }
+  if (request->progress().done) return status;
+  // A later call of this rank would meet another call of the peers. The abort also ends the
+  // Allgather, which uses the buffers of the caller.
+  communicator.abort(fmt::format(
+      "the creation of a communicator from this one was given up ({}): call duplicate, split or "
+      "subset on all ranks within create_timeout, or raise create_timeout",
+      status.message()));
+  while (!request->progress().done) (void)request->wait();
   return status;
+}
+
+/// Fails if no communicator can be made from `parent` now.
+Status check_may_be_parent(runtime::CommunicatorImpl& parent) {
+  if (parent.progress()->caller_owns_engine())
+    return failure(Code::invalid_argument,
+                   "rank {}: a completion callback makes a communicator from another one, which "
+                   "makes no progress until the callback returns: make it in another thread",
+                   index(parent.rank()));
+  return parent.check_usable();
 }
 
 /// A bootstrap whose exchanges are Allgathers of a communicator.
@@ -194,7 +200,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> split_state(Communicator& who
                                                                runtime::CommunicatorImpl& parent,
                                                                const runtime::SplitChoice& mine,
                                                                const CommunicatorOptions& options) {
-  if (Status status = parent.check_usable(); !status) return status;
+  if (Status status = check_may_be_parent(parent); !status) return status;
   auto bootstrap = bootstrap_over(whole);
   if (!bootstrap) return bootstrap.status();
   const Nanoseconds timeout = options.create_timeout;
@@ -366,7 +372,7 @@ Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
 
 Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options) {
   return at_home(*state_, [&]() -> Result<Communicator> {
-    if (Status status = state_->check_usable(); !status) return status;
+    if (Status status = check_may_be_parent(*state_); !status) return status;
     auto bootstrap = bootstrap_over(*this);
     if (!bootstrap) return bootstrap.status();
     return runtime::create_communicator(**bootstrap, options, this);
