@@ -8,12 +8,17 @@
 #include <barrier>
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "communicator_ranks.hpp"
+#include "device/forwarding_endpoint.hpp"
+#include "device/ip/ip_device.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/create.hpp"
 #include "tutti/communicator.hpp"
 
@@ -383,6 +388,86 @@ TEST(CommunicatorEnd, Finalize_inACompletionCallback_isRefused) {
     EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
     finish(communicator.barrier());
   });
+}
+
+// ---- observation of a closing communicator ------------------------------------------------------
+
+TEST(CommunicatorEnd, Describe_afterFinalize_stillNamesTheReceiveWorkers) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.receive_workers = 1;
+  on_ranks(2, options, [](Communicator& communicator) {
+    const std::string before = communicator.describe();
+    EXPECT_NE(before.find("1 receive worker(s)"), std::string::npos) << before;
+    EXPECT_TRUE(communicator.finalize(kLong));
+    EXPECT_EQ(communicator.describe(), before);
+  });
+}
+
+/// Counts the polls of the endpoints of one rank. The count begins when `progress` is set.
+struct Polls {
+  std::shared_ptr<runtime::Progress> progress;
+  int all = 0;
+  int owning = 0;
+};
+
+class WatchedEndpoint final : public device::ForwardingEndpoint {
+ public:
+  WatchedEndpoint(std::unique_ptr<device::Endpoint> inner, Polls& polls)
+      : ForwardingEndpoint(std::move(inner)), polls_(polls) {}
+
+  std::size_t poll(Instant now, std::span<device::Completion> completions) override {
+    if (polls_.progress) {
+      ++polls_.all;
+      polls_.owning += polls_.progress->caller_owns_engine() ? 1 : 0;
+    }
+    return ForwardingEndpoint::poll(now, completions);
+  }
+
+ private:
+  Polls& polls_;
+};
+
+class WatchedDevice final : public device::Device {
+ public:
+  explicit WatchedDevice(Polls& polls) : polls_(polls) {}
+  std::string name() const override { return "ip"; }
+  Result<std::unique_ptr<device::Endpoint>> open(const device::EndpointOptions& options) override {
+    auto inner = inner_.open(options);
+    if (!inner) return inner.status();
+    return std::unique_ptr<device::Endpoint>(
+        std::make_unique<WatchedEndpoint>(std::move(*inner), polls_));
+  }
+
+ private:
+  Polls& polls_;
+  static device::ip::IpOptions loopback() {
+    device::ip::IpOptions options;
+    options.local_only = true;
+    return options;
+  }
+
+  device::ip::IpDevice inner_{loopback()};
+};
+
+TEST(CommunicatorEnd, ClosingThread_ownsTheEngineWhenItPolls) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  const auto run = [&](std::uint32_t rank) {
+    Polls polls;
+    CommunicatorOptions options = patient();
+    options.device = std::make_shared<WatchedDevice>(polls);
+    auto made = runtime::CommunicatorImpl::create(*bootstraps[rank], options, nullptr, {});
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    const std::shared_ptr<runtime::Progress> progress = (*made)->progress();
+    progress->with_engine([&] { polls.progress = progress; });
+    EXPECT_TRUE((*made)->finalize(kLong));
+    EXPECT_GT(polls.all, 0);
+    EXPECT_EQ(polls.owning, polls.all);
+    polls.progress.reset();
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
 }
 
 // ---- the next communicator ----------------------------------------------------------------------

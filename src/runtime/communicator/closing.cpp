@@ -16,11 +16,16 @@ void poll_context(engine::CommunicatorContext& context) {
   EnginePoller::run_contained(context, [&] { return context.poll(now()); });
 }
 
+/// Sleeps after prepare_wait() until the endpoint is readable, but at most one millisecond.
+void sleep_until_readable(const device::Endpoint& endpoint) {
+  pollfd ready{endpoint.wait_descriptor(), POLLIN, 0};
+  if (ready.fd >= 0) (void)::poll(&ready, 1, 1);
+}
+
 }  // namespace
 
 void wait_readable(device::Endpoint& endpoint) {
-  pollfd ready{endpoint.wait_descriptor(), POLLIN, 0};
-  if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
+  if (endpoint.prepare_wait()) sleep_until_readable(endpoint);
 }
 
 void end_operations(engine::CommunicatorContext& context, const Status& why) {
@@ -33,17 +38,23 @@ void end_operations(engine::CommunicatorContext& context, const Status& why) {
   } while (context.busy());
 }
 
-Status close_context(engine::CommunicatorContext& context, Instant deadline) {
+Status close_context(engine::CommunicatorContext& context, Progress* progress, Instant deadline) {
+  const auto owning = [&](const auto& work) {
+    return progress == nullptr ? work() : progress->with_engine(work);
+  };
   engine::Departure departure(context, deadline);
   // Polls once before closing, so that a failure recorded since the last poll still reaches the
   // peers.
-  poll_context(context);
+  owning([&] { poll_context(context); });
   while (!departure.over()) {
-    const bool moved = EnginePoller::run_contained(context, [&] { return departure.step(now()); });
-    if (!moved) wait_readable(context.endpoint());
-    poll_context(context);
+    const bool idle = owning([&] {
+      return !EnginePoller::run_contained(context, [&] { return departure.step(now()); }) &&
+             context.endpoint().prepare_wait();
+    });
+    if (idle) sleep_until_readable(context.endpoint());
+    owning([&] { poll_context(context); });
   }
-  return guarded([&] { return departure.status(); });
+  return guarded([&] { return owning([&] { return departure.status(); }); });
 }
 
 }  // namespace tutti::runtime

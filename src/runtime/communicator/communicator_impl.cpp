@@ -26,7 +26,7 @@ Status CommunicatorImpl::close(Instant deadline) {
   }
   if (served_) progress_->remove(*context_);
   Status end;
-  if (context_) end = guarded([&] { return close_context(*context_, deadline); });
+  if (context_) end = guarded([&] { return close_context(*context_, progress_.get(), deadline); });
   if (first.ok()) first = std::move(end);
   return first;
 }
@@ -243,9 +243,8 @@ std::string CommunicatorImpl::describe() const {
                  ? std::string("turns learned")
                  : fmt::format("{} chain(s)", context_->settings().chains),
              capabilities.receive_window_bytes,
-             context_->receiver().team() == nullptr
-                 ? std::string("received by the owner of the engine")
-                 : fmt::format("{} receive worker(s)", context_->receiver().team()->size())) +
+             receive_workers_ == 0 ? std::string("received by the owner of the engine")
+                                   : fmt::format("{} receive worker(s)", receive_workers_)) +
          lines;
 }
 

@@ -157,6 +157,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// every call.
   std::vector<std::shared_ptr<CallRoute>> routes_;
   bool served_ = false;  ///< true: `progress_` polls the context
+  std::uint32_t receive_workers_ = 0;
   std::atomic<bool> finalized_{false};
   std::atomic<bool> closed_{false};
   std::uint16_t number_ = 0;

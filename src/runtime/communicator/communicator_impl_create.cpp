@@ -459,6 +459,7 @@ Status CommunicatorImpl::Creation::serve() {
   const std::uint32_t useful = made_.size() == 1 ? 0 : std::min(workers_, subgroups);
   if (Status status = made_.progress_->add(*made_.context_, useful); !status) return status;
   made_.served_ = true;
+  made_.receive_workers_ = useful;
   return {};
 }
 
