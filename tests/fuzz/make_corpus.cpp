@@ -257,11 +257,8 @@ void add_bootstrap(Corpus& corpus) {
                 {.address = "[::1]:4000", .unique_id = "other", .terms = {}}};
   corpus.add("aggregation_plan_fuzz", "two_sides", encode(plan));
   corpus.add("aggregation_plan_fuzz", "nested", nested);
-  const JoinRequest request{.unique_id = "id",
-                            .address = "127.0.0.1:4000",
-                            .job = "host:1",
-                            .ranks = 3,
-                            .communicator = 1};
+  const JoinRequest request{
+      .unique_id = "id", .address = "127.0.0.1:4000", .job = "host:1", .ranks = 3};
   corpus.add("aggregator_frame_fuzz", "header", encode_control(ControlKind::go, {}));
   corpus.add("aggregator_frame_fuzz", "request", encode(request));
   corpus.add("aggregator_frame_fuzz", "reply", encode(JoinReply{}));

@@ -121,7 +121,7 @@ inline void on_ranks(
       auto progress = Progress::create({.spin = std::chrono::microseconds(20)});
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       Member member{rank, size, *progress, nullptr};
-      const auto made = Aggregation::create(*bootstraps[rank], options, *progress, 0, key, {});
+      const auto made = Aggregation::create(*bootstraps[rank], options, *progress, key, {});
       if (made) member.aggregation = *made;
       body(member, made);
       member.aggregation.reset();

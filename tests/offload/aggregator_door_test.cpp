@@ -75,7 +75,6 @@ class AggregatorDoor : public testing::Test {
             .address = address_of(*service_),
             .job = job,
             .ranks = 2,
-            .communicator = 1,
             .options = patient()};
   }
 

@@ -471,12 +471,8 @@ JoinRequest sample_request() {
   options.authenticate = false;
   options.peer_timeout = std::chrono::seconds(2);
   options.create_timeout = std::chrono::seconds(20);
-  return {.unique_id = "tutti1/x",
-          .address = "a:1",
-          .job = "host:7",
-          .ranks = 8,
-          .communicator = 3,
-          .options = options};
+  return {
+      .unique_id = "tutti1/x", .address = "a:1", .job = "host:7", .ranks = 8, .options = options};
 }
 
 TEST(AggregatorFrame, JoinRequest_decodesAsEncoded_andBadLimitsAreRefused) {
@@ -484,7 +480,6 @@ TEST(AggregatorFrame, JoinRequest_decodesAsEncoded_andBadLimitsAreRefused) {
   ASSERT_TRUE(back.ok()) << back.status().to_string();
   EXPECT_EQ(back->unique_id, "tutti1/x");
   EXPECT_EQ(back->ranks, 8u);
-  EXPECT_EQ(back->communicator, 3u);
   EXPECT_TRUE(back->options.ipv6);
   EXPECT_FALSE(back->options.authenticate);
   EXPECT_EQ(back->options.peer_timeout, std::chrono::seconds(2));

@@ -199,7 +199,7 @@ int run(const Plan& plan) {
   auto state = CommunicatorImpl::create(**bootstrap, options, nullptr, {});
   if (!state) return fail(state.status(), begin);
   auto aggregation = Aggregation::create(**bootstrap, *with_aggregators_of_environment(options),
-                                         (*state)->progress(), 1, (*state)->child_key(), {});
+                                         (*state)->progress(), (*state)->child_key(), {});
   if (!aggregation) return fail(aggregation.status(), begin);
   Job rank(plan, **state, **aggregation);
   std::vector<double> times;

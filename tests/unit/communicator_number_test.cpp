@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "communicator_ranks.hpp"
 #include "device/ip/ip_device.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
+#include "runtime/hierarchy/hierarchy.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti {
 namespace {
@@ -50,6 +53,35 @@ TEST(CommunicatorNumber, DuplicatesAndTheirDuplicates_haveDifferentNumbers) {
     ASSERT_TRUE(third.ok()) << third.status().to_string();
     EXPECT_EQ(device->numbers, (std::vector<std::uint16_t>{0, 1, 2, 3}));
   });
+}
+
+TEST(CommunicatorNumber, SideCommunicatorsOfSeveralHierarchies_haveDifferentNumbers) {
+  constexpr hierarchy::HostLayout kLayout{.hosts = 2, .ranks_per_host = 2};
+  auto bootstraps = runtime::make_local_bootstraps(kLayout.ranks());
+  const auto run = [&](std::uint32_t rank) {
+    auto progress = runtime::Progress::create({});
+    ASSERT_TRUE(progress.ok()) << progress.status().to_string();
+    const auto device = std::make_shared<RecordingDevice>();
+    CommunicatorOptions options = patient();
+    options.device = device;
+    std::vector<std::shared_ptr<runtime::Hierarchy>> routes;
+    for (const bool groups : {true, false, true}) {
+      const auto never = [](const CollectiveCall&) { return false; };
+      auto made = runtime::Hierarchy::create(*bootstraps[rank], options, kLayout, groups, never,
+                                             *progress, crypto::Secret(), {});
+      ASSERT_TRUE(made.ok()) << made.status().to_string();
+      routes.push_back(std::move(*made));
+    }
+    const std::set<std::uint16_t> different(device->numbers.begin(), device->numbers.end());
+    // Without groups, only the leaders have an across side.
+    EXPECT_EQ(different.size(), rank % 2 == 0 ? 6u : 5u);
+    EXPECT_EQ(different.size(), device->numbers.size());
+    EXPECT_EQ(different.count(0), 0u) << "the communicator of the whole job has this number";
+    for (const auto& route : routes) (void)route->close(runtime::now() + kLong);
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < kLayout.ranks(); ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(CommunicatorNumber, RanksThatProposeDifferentNumbers_useTheHighest) {

@@ -44,7 +44,7 @@ void on_members(const std::function<void(Member&)>& body, const engine::RankName
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       const auto never = [](const CollectiveCall&) { return false; };
       auto made = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
-                                    *progress, 0, key, names);
+                                    *progress, key, names);
       ASSERT_TRUE(made.ok()) << made.status().to_string();
       Member member{rank, *progress, *made};
       body(member);
@@ -113,7 +113,7 @@ void expect_end(Algorithm algorithm,
     ASSERT_TRUE(whole.ok()) << whole.status().to_string();
     const auto never = [](const CollectiveCall&) { return false; };
     const auto route = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
-                                         (*whole)->progress(), 0x4000, (*whole)->child_key(), {});
+                                         (*whole)->progress(), (*whole)->child_key(), {});
     ASSERT_TRUE(route.ok()) << route.status().to_string();
     (*whole)->add_route(*route);
     Bytes own(1000);

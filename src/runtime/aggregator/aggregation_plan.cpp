@@ -34,8 +34,7 @@ struct Arranged {
 };
 
 Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
-                         const CommunicatorOptions& options, std::uint32_t ranks,
-                         std::uint16_t number) {
+                         const CommunicatorOptions& options, std::uint32_t ranks) {
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
   auto connection = AggregatorConnection::open(address, key, deadline);
   if (!connection) return connection.status();
@@ -43,14 +42,13 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   // ranks must be able to reach this address, too.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
-  const PeerOptions self = make_greeting(options, number);
+  const PeerOptions self = make_greeting(options, 0);
   const auto hops = multicast_hops(options);
   if (!hops) return hops.status();
   JoinRequest request{.unique_id = text_of(*id),
                       .address = address,
                       .job = fmt::format("{}:{}", self.host, self.process),
                       .ranks = ranks,
-                      .communicator = number,
                       .options = options};
   request.options.multicast_hops = *hops;
   const auto terms = connection->ask(request, deadline);
@@ -76,8 +74,7 @@ Status damaged() {
 
 }  // namespace
 
-AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
-                                      std::uint16_t number) {
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks) {
   AggregationPlan plan;
   plan.fallback = options.aggregator_fallback;
   const auto key = find_service_key();
@@ -95,7 +92,7 @@ AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::u
   }
   std::vector<AggregatorConnection> connections;
   for (const std::string& address : options.aggregators) {
-    auto arranged = arrange(address, *key, options, ranks, number++);
+    auto arranged = arrange(address, *key, options, ranks);
     if (!arranged) {
       give_up(plan, arranged.status());
       return plan;

@@ -42,7 +42,6 @@ Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes
 
 /// Asks every aggregator in the options to join the job. Only rank 0 calls this function. The
 /// bootstrap stores of the side communicators then run in the process of rank 0.
-AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
-                                      std::uint16_t number);
+AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks);
 
 }  // namespace tutti::runtime

@@ -68,9 +68,11 @@ std::vector<Rank> members_of_side(const engine::RankNames& names, std::uint32_t 
 
 // ---- joining the aggregators --------------------------------------------------------------------
 
-Result<std::shared_ptr<Aggregation>> Aggregation::create(
-    Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
-    std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names) {
+Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
+                                                         const CommunicatorOptions& options,
+                                                         std::shared_ptr<Progress> progress,
+                                                         const crypto::Secret& key,
+                                                         const engine::RankNames& names) {
   std::shared_ptr<Aggregation> made(
       new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
   made->members_ = members_of_side(names, bootstrap.size());
@@ -78,7 +80,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
   // that has such an id can join.
   Result<Bytes> own = Bytes();
   if (bootstrap.rank() == rank_of(0)) {
-    own = seal(make_aggregation_plan(options, bootstrap.size(), number), key);
+    own = seal(make_aggregation_plan(options, bootstrap.size()), key);
   }
   auto plans = bootstrap.allgather(own ? *own : Bytes(), options.create_timeout);
   if (!own) return own.status();
@@ -88,7 +90,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
   Status status = plan->status;
   for (const AggregationPlan::Side& side : plan->sides) {
     if (status.ok()) {
-      status = made->join(side.address, side.unique_id, side.terms, options, number++);
+      status = made->join(side.address, side.unique_id, side.terms, options);
     } else if (bootstrap.rank() == rank_of(0)) {
       // The aggregators are not used, so rank 0 discards the unique id that it has made for this
       // side communicator. Otherwise the store of the id would go on listening.
@@ -115,8 +117,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
 }
 
 Status Aggregation::join(const std::string& address, const std::string& unique_id,
-                         const engine::WindowConfig& terms, const CommunicatorOptions& options,
-                         std::uint16_t number) {
+                         const engine::WindowConfig& terms, const CommunicatorOptions& options) {
   const auto named = [&](const Status& status) {
     return failure(status.code(), "aggregator {} did not join the job: {}", address,
                    status.message());
@@ -125,10 +126,11 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!id) return named(id.status());
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
-  auto state =
-      CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
-                               {.number = number, .members = members_, .key = (*bootstrap)->key()});
+  auto state = CommunicatorImpl::create(
+      **bootstrap, side_options(options), progress_,
+      {.number = progress_->next_number(), .members = members_, .key = (*bootstrap)->key()});
   if (!state) return named(state.status());
+  progress_->use_number((*state)->number());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {
     return failure(

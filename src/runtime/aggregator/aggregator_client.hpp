@@ -55,13 +55,14 @@ struct ReductionCall {
 class Aggregation final : public CallRoute {
  public:
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function.
-  /// `progress` polls the side communicators, which get consecutive numbers from `number` on. The
-  /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive object instead of an error. Only the ranks of the job know `key`; `names` gives the
-  /// number in the job of each rank of the communicator.
-  static Result<std::shared_ptr<Aggregation>> create(
-      Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
-      std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
+  /// `progress` polls the side communicators. The function fails on all ranks or on none; with the
+  /// option `aggregator_fallback` it returns an inactive object instead of an error. Only the ranks
+  /// of the job know `key`; `names` gives the number in the job of each rank of the communicator.
+  static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
+                                                     const CommunicatorOptions& options,
+                                                     std::shared_ptr<Progress> progress,
+                                                     const crypto::Secret& key,
+                                                     const engine::RankNames& names);
   /// Leaves the aggregators, and closes the side communicators.
   ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;
@@ -118,8 +119,7 @@ class Aggregation final : public CallRoute {
       : rank_(rank), size_(size), progress_(std::move(progress)) {}
 
   Status join(const std::string& address, const std::string& unique_id,
-              const engine::WindowConfig& terms, const CommunicatorOptions& options,
-              std::uint16_t number);
+              const engine::WindowConfig& terms, const CommunicatorOptions& options);
   Result<Plan> plan(const CollectiveCall& call) const;
   Result<Plan> plan(Collective collective, Rank root, std::span<const std::byte> input,
                     std::span<std::byte> output, const ReductionCall& call) const;

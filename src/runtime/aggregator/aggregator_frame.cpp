@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::array<std::byte, 4> kMagic{std::byte{'t'}, std::byte{'u'}, std::byte{'a'},
                                           std::byte{'g'}};
-constexpr std::byte kVersion{3};
+constexpr std::byte kVersion{4};
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::int64_t kMinTimeoutNs = 100'000'000;
 constexpr std::int64_t kMaxTimeoutNs = 600'000'000'000;
@@ -119,7 +119,6 @@ Bytes encode(const JoinRequest& request) {
                {"address", request.address},
                {"job", request.job},
                {"ranks", request.ranks},
-               {"communicator", request.communicator},
                {"ipv6", request.options.ipv6},
                {"authenticate", request.options.authenticate},
                {"multicast_hops", request.options.multicast_hops},
@@ -138,7 +137,6 @@ Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
     request.job = text(json, "job", kMaxTextBytes);
     request.ranks =
         static_cast<std::uint32_t>(number(json, "ranks", 1, engine::kMaxInNetworkRanks));
-    request.communicator = static_cast<std::uint16_t>(number(json, "communicator", 0, 0xffff));
     request.options.ipv6 = json.at("ipv6").get<bool>();
     request.options.authenticate = json.at("authenticate").get<bool>();
     request.options.multicast_hops =

@@ -49,7 +49,6 @@ struct JoinRequest {
   std::string address;      ///< address of the aggregator as the job knows it: "host:port"
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< number of ranks of the job; the aggregator is not counted
-  std::uint16_t communicator = 0;
   /// The options of the job. Only ipv6, authenticate, multicast_hops, peer_timeout and
   /// create_timeout are sent.
   CommunicatorOptions options{};

@@ -32,12 +32,12 @@ Bytes bytes_of(const std::string& text) {
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
-    Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
-    const crypto::Secret& key, const engine::RankNames& names) {
+    Overruled overruled, std::shared_ptr<Progress> progress, const crypto::Secret& key,
+    const engine::RankNames& names) {
   const Rank me = bootstrap.rank();
   std::shared_ptr<Hierarchy> made(new Hierarchy(layout, groups, std::move(overruled), me,
                                                 names.in_job({me}).front(), std::move(progress)));
-  const Status mine = made->open(bootstrap, options, number, key, names);
+  const Status mine = made->open(bootstrap, options, key, names);
   // Each rank tells the others whether it could create its side communicators, because either all
   // ranks get this route or none does.
   auto ends =
@@ -53,12 +53,10 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
 }
 
 Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                       std::uint16_t number, const crypto::Secret& key,
-                       const engine::RankNames& names) {
+                       const crypto::Secret& key, const engine::RankNames& names) {
   CommunicatorOptions side = options;
   side.aggregators.clear();
   const auto join = [&](std::vector<Rank> members, const std::string& device,
-                        std::uint16_t its_number,
                         std::shared_ptr<CommunicatorImpl>& state) -> Status {
     SubsetBootstrap part(bootstrap, members);
     Status status;
@@ -68,11 +66,14 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
       side.receive_workers = 0;
       auto created =
           CommunicatorImpl::create(part, side, progress_,
-                                   {.number = its_number,
+                                   {.number = progress_->next_number(),
                                     .name = fmt::format("rank {} of the job", index(job_rank_)),
                                     .members = names.in_job(std::move(members)),
                                     .key = &key});
-      if (created) state = std::move(*created);
+      if (created) {
+        state = std::move(*created);
+        progress_->use_number(state->number());
+      }
       status = created.status();
     }
     const Status rest = part.finish(options.create_timeout);
@@ -81,11 +82,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
   const std::uint32_t place = layout_.place_of(rank_);
   // The host sides are created first, and then the across sides. Every rank takes part in the
   // exchanges for both, so a rank without an across side calls finish() for the second part.
-  const Status within =
-      join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
-  const Status between =
-      join(layout_.ranks_of_place(groups_ ? place : 0), "ip",
-           static_cast<std::uint16_t>(number + 1 + (groups_ ? place : 0)), across_);
+  const Status within = join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, host_);
+  const Status between = join(layout_.ranks_of_place(groups_ ? place : 0), "ip", across_);
   return within.ok() ? between : within;
 }
 

@@ -38,20 +38,14 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// True if a rule from an environment variable chooses the algorithm of the call. Thread-safe.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
-  /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
-  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. A
-  /// call that names no algorithm takes this route only if `overruled` returns false. With `groups`
-  /// there is an across side for each local rank. Only the ranks of the job know `key`; `names`
-  /// gives the number in the job of each rank of the communicator.
+  /// Creates the side communicators. Every rank must call this function, and it fails on all ranks
+  /// or on none. A call that names no algorithm takes this route only if `overruled` returns false.
+  /// With `groups` there is an across side for each local rank. Only the ranks of the job know
+  /// `key`; `names` gives the number in the job of each rank of the communicator.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
-      bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
+      bool groups, Overruled overruled, std::shared_ptr<Progress> progress,
       const crypto::Secret& key, const engine::RankNames& names);
-  /// Count of the communicator numbers that the side communicators use: all host sides share one
-  /// number, and each across side has one of its own.
-  static std::uint32_t numbers(const hierarchy::HostLayout& layout, bool groups) {
-    return 1 + (groups ? layout.ranks_per_host : 1);
-  }
   ~Hierarchy() override;
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
@@ -95,8 +89,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
         job_rank_(job_rank),
         progress_(std::move(progress)) {}
 
-  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number,
-              const crypto::Secret& key, const engine::RankNames& names);
+  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, const crypto::Secret& key,
+              const engine::RankNames& names);
   CommunicatorImpl& side_of(const hierarchy::HierarchyStage& stage) const {
     return stage.side == hierarchy::HierarchySide::host ? *host_ : *across_;
   }

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "hierarchy/host_layout.hpp"
-#include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/hierarchy/hierarchy_shape.hpp"
@@ -14,13 +13,6 @@ namespace tutti::runtime {
 using hierarchy::HostLayout;
 
 namespace {
-
-// Each communicator has a different number, so that no rank accepts a datagram of a different
-// communicator. Duplicates have the numbers from 1 on, side communicators of a hierarchy those from
-// 0x4000, and side communicators of aggregators those from 0x8000.
-constexpr std::uint32_t kFirstHostNumber = 0x4000;
-constexpr std::uint32_t kLastHostNumber = 0x7fff;
-constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;
 
 HostLayout layout_of(const std::vector<PeerOptions>& peers) {
   std::vector<hierarchy::HostIdentity> hosts;
@@ -48,18 +40,12 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   }
   CommunicatorOptions side = options;
   if (!communicator.no_multicast().empty()) side.multicast = "none";
-  const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
-  const std::uint32_t first = kFirstHostNumber + numbers * communicator.number();
-  if (first + numbers - 1 > kLastHostNumber) {
-    communicator.set_note("flat: all communicator numbers for side communicators are used up");
-    return {};
-  }
   const auto overruled = [&calls = communicator.calls()](const CollectiveCall& call) {
     return calls.prefers(call);
   };
-  auto made = Hierarchy::create(bootstrap, side, layout, shape->groups, overruled,
-                                communicator.progress(), static_cast<std::uint16_t>(first),
-                                communicator.child_key(), communicator.context().names());
+  auto made =
+      Hierarchy::create(bootstrap, side, layout, shape->groups, overruled, communicator.progress(),
+                        communicator.child_key(), communicator.context().names());
   if (made) {
     communicator.add_route(std::move(*made));
   } else {
@@ -72,10 +58,8 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
 Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                         const CommunicatorOptions& options) {
   if (options.aggregators.empty()) return {};
-  const std::uint32_t number = kFirstAggregatorNumber + kMaxAggregators * communicator.number();
   auto made = Aggregation::create(bootstrap, options, communicator.progress(),
-                                  static_cast<std::uint16_t>(number), communicator.child_key(),
-                                  communicator.context().names());
+                                  communicator.child_key(), communicator.context().names());
   if (!made) return made.status();
   communicator.add_route(std::move(*made));
   return {};
