@@ -52,6 +52,22 @@ TEST_F(AggregatedCommunicator, CallOnTwoAggregators_afterOneEnds_endsWithAnError
   other.join();
 }
 
+TEST_F(AggregatedCommunicator, SilentAggregator_withFallbackAndAShortCreateTimeout_isNotUsed) {
+  // The kernel accepts connections to this socket, and no process answers them.
+  const auto silent = listen_on({"127.0.0.1", 0});
+  ASSERT_TRUE(silent.ok());
+  CommunicatorOptions options = patient();
+  options.create_timeout = std::chrono::seconds(4);
+  options.aggregators = {"127.0.0.1:" + std::to_string(*bound_port(*silent))};
+  options.aggregator_fallback = true;
+  on_ranks(2, options, [&](Member& member, const auto& made) {
+    ASSERT_TRUE(made.ok()) << made.status().to_string();
+    EXPECT_FALSE(member.aggregation->active());
+    EXPECT_EQ(member.aggregation->reason().code(), Code::timeout)
+        << member.aggregation->reason().to_string();
+  });
+}
+
 TEST_F(AggregatedCommunicator,
        OptionsOfASideCommunicator_areIndependentOfTheVariableForHierarchies) {
   ::setenv("TUTTI_HIERARCHY", "groups", 1);

@@ -23,6 +23,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+// Longest time for which rank 0 asks the aggregators, all together.
 constexpr Nanoseconds kAskTimeout{5'000'000'000};
 constexpr std::string_view kSealLabel = "tutti aggregation plan 1";
 
@@ -34,8 +35,8 @@ struct Arranged {
 };
 
 Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
-                         const CommunicatorOptions& options, std::uint32_t ranks) {
-  const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
+                         const CommunicatorOptions& options, std::uint32_t ranks,
+                         Deadline deadline) {
   auto connection = AggregatorConnection::open(address, key, deadline);
   if (!connection) return connection.status();
   // The unique id names rank 0 by the local address of its connection to the aggregator. The other
@@ -90,9 +91,11 @@ AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::u
         options.aggregators.size(), ranks, kMaxAggregators, engine::kMaxInNetworkRanks);
     return plan;
   }
+  // The other ranks wait at most create_timeout for the plan, so rank 0 must give up earlier.
+  const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout / 2));
   std::vector<AggregatorConnection> connections;
   for (const std::string& address : options.aggregators) {
-    auto arranged = arrange(address, *key, options, ranks);
+    auto arranged = arrange(address, *key, options, ranks, deadline);
     if (!arranged) {
       give_up(plan, arranged.status());
       return plan;
@@ -101,7 +104,7 @@ AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::u
     connections.push_back(std::move(arranged->connection));
   }
   for (AggregatorConnection& connection : connections) {
-    const Status begun = connection.go(deadline_after(kAskTimeout));
+    const Status begun = connection.go(deadline);
     if (begun.ok()) continue;
     give_up(plan, begun);
     break;
