@@ -29,7 +29,13 @@ class EndlessOperation final : public Operation {
       : Operation({"barrier", "endless"}), finished_(&finished) {}
 
   bool out_of_memory = false;
+  bool throws_in_prepare = false;
+  bool throws_in_start = false;
 
+  bool prepare(CommunicatorContext&) override {
+    if (throws_in_prepare) throw std::bad_alloc();
+    return false;
+  }
   bool poll(Instant) override { return false; }
   bool locally_complete() const override { return true; }
   bool done() const override { return false; }
@@ -41,7 +47,9 @@ class EndlessOperation final : public Operation {
   void finish() override { *finished_ = true; }
 
  protected:
-  void start(Instant, bool) override {}
+  void start(Instant, bool) override {
+    if (throws_in_start) throw std::bad_alloc();
+  }
 
  private:
   bool* finished_;
@@ -50,16 +58,22 @@ class EndlessOperation final : public Operation {
 class FailedContext : public testing::Test {
  protected:
   EndlessOperation& begin() {
+    EndlessOperation& operation = submit();
+    context_.poll(kNow);
+    return operation;
+  }
+  EndlessOperation& submit() {
     finished_.push_back(false);
     auto owned = std::make_unique<EndlessOperation>(finished_.back());
     EndlessOperation& operation = *owned;
-    operation.completion()->callback = [this, &finished = finished_.back()](const Status& status) {
-      EXPECT_TRUE(finished) << "memory must be deregistered before its buffer is given back";
+    operation.completion()->callback = [this, &operation,
+                                        &finished = finished_.back()](const Status& status) {
+      EXPECT_NE(finished, operation.throws_in_prepare)
+          << "memory must be deregistered before its buffer is given back";
       ++ends_;
       end_ = status;
     };
     context_.operations().submit(std::move(owned));
-    context_.poll(kNow);
     return operation;
   }
   /// Polls as the owner of the engine does: if the poll throws, the communicator fails.
@@ -98,6 +112,27 @@ TEST_F(FailedContext, Operations_whenBuildingTheErrorThrows_endInTheNextPoll) {
   EXPECT_EQ(end_.code(), Code::peer_failed);
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
   EXPECT_TRUE(context_.operations().idle());
+}
+
+TEST_F(FailedContext, OperationWhoseStartThrows_isFinishedBeforeItEnds) {
+  EndlessOperation& operation = submit();
+  operation.throws_in_start = true;
+  poll();
+  EXPECT_TRUE(context_.operations().active().empty()) << "the operation must be set aside";
+  EXPECT_EQ(ends_, 0);
+  EXPECT_TRUE(finished_.back());
+  poll();
+  EXPECT_EQ(ends_, 1);
+}
+
+TEST_F(FailedContext, OperationThatThrowsBeforeItBegins_endsWithoutFinish) {
+  EndlessOperation& operation = submit();
+  operation.throws_in_prepare = true;
+  poll();
+  EXPECT_TRUE(context_.operations().active().empty()) << "the operation must be set aside";
+  poll();
+  EXPECT_EQ(ends_, 1);
+  EXPECT_FALSE(finished_.back());
 }
 
 TEST_F(FailedContext, DeliveryAckThatIsDue_wakesNoThread) {

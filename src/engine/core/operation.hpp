@@ -116,7 +116,12 @@ class Operation {
     context_ = &context;
     rejections_ = &rejections;
     begun_by_all_ = barrier || confirms_earlier();
-    start(now, barrier);
+    try {
+      start(now, barrier);
+    } catch (...) {
+      finish();
+      throw;
+    }
   }
   /// Handles a message of this collective's protocol; rejects it by default.
   virtual void on_message(Instant now, Rank from, const protocol::Message& message);
@@ -165,7 +170,7 @@ class Operation {
   /// begin while this one still serves the neighbours.
   virtual bool locally_complete() const = 0;
   virtual bool done() const = 0;
-  /// Releases registered memory when the operation ends, successfully or not.
+  /// Releases registered memory when the operation ends, successfully or not, or if `start` throws.
   virtual void finish() {}
   virtual observe::Phase phase() const = 0;
   /// The data that this rank still waits for.
