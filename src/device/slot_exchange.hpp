@@ -109,9 +109,13 @@ class SlotExchange {
   bool slot_busy() const { return slot_busy_; }
   /// The ranks whose entries this rank still needs.
   std::span<const Rank> missing() const { return missing_; }
-  /// Leaves the present exchange and acknowledges it: this rank has used the entries, so their
-  /// slots may be reused.
-  virtual void leave() = 0;
+  /// Leaves the present exchange, complete or not, and acknowledges it: this rank needs no entries
+  /// of it any more, so their slots may be reused.
+  void leave() {
+    missing_.clear();
+    slot_busy_ = false;
+    acknowledge();
+  }
 
   // The following functions serve the recovery of entries on devices that may lose entries
   // (`loses`). A 32-bit argument contains the lower 32 bits of an exchange's number.
@@ -161,6 +165,8 @@ class SlotExchange {
   virtual bool slot_is_free() = 0;
   /// Writes this rank's block to the slot of the present exchange.
   virtual void publish() = 0;
+  /// Tells the other ranks that this rank needs no entries of the present exchange any more.
+  virtual void acknowledge() = 0;
   /// Sends the unsent chunks of this rank's entry, and receives entries of other ranks.
   virtual void progress() {}
   /// The entry of `rank` in the present exchange; nothing if it has not arrived yet.

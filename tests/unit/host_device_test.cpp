@@ -458,6 +458,19 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   EXPECT_FALSE(rings(at(1), 0)) << "a poll must clear the wake-up";
 }
 
+TEST_F(Host, EntryOfAnExchangeThatThisRankHasLeft_doesNotPreventSleep) {
+  open(2);
+  const ExchangeHeader header{.block_bytes = 8};
+  const Bytes block = pattern(8, 1);
+  ASSERT_TRUE(at(0).slot_exchange()->enter(header, block).ok());
+  EXPECT_TRUE(at(0).prepare_wait());
+  ASSERT_TRUE(at(1).slot_exchange()->enter(header, block).ok());
+  EXPECT_FALSE(at(0).prepare_wait()) << "a rank must not sleep while it has an entry to read";
+  at(0).slot_exchange()->leave();
+  EXPECT_TRUE(at(0).slot_exchange()->missing().empty());
+  EXPECT_TRUE(at(0).prepare_wait());
+}
+
 TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   open(2);
   Bytes region(100);

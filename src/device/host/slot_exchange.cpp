@@ -53,7 +53,7 @@ std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
   return SlotEntry{rank, theirs, {shares_[index(rank)].block(number(), bytes), bytes}};
 }
 
-void HostSlotExchange::leave() {
+void HostSlotExchange::acknowledge() {
   shares_[index(me())].acked().store(number(), std::memory_order_release);
   // At the end of an all-to-all exchange, this rank has the entries of all ranks. Each rank
   // acknowledges the previous exchange before it publishes its entry, so all ranks have

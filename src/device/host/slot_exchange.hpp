@@ -21,7 +21,6 @@ class HostSlotExchange final : public SlotExchange {
   void connect();
 
   std::size_t max_block_bytes() const override { return SlotShare::kBlockBytes; }
-  void leave() override;
 
   /// True if `collect` would return an entry.
   bool pending() const;
@@ -31,6 +30,7 @@ class HostSlotExchange final : public SlotExchange {
  private:
   bool slot_is_free() override;
   void publish() override;
+  void acknowledge() override;
   std::optional<SlotEntry> entry_of(Rank rank) override;
   const SlotLine* line_of(Rank rank) const;
 

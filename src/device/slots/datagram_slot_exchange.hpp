@@ -36,7 +36,6 @@ class DatagramSlotExchange final : public SlotExchange {
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
   bool complete() const override { return SlotExchange::complete() && unsent_ == 0; }
-  void leave() override { acked_ = number(); }
 
   bool loses() const override { return true; }
   std::uint32_t acked() const override { return static_cast<std::uint32_t>(acked_); }
@@ -71,6 +70,7 @@ class DatagramSlotExchange final : public SlotExchange {
   }
   bool slot_is_free() override;
   void publish() override;
+  void acknowledge() override { acked_ = number(); }
   void progress() override;
   std::optional<SlotEntry> entry_of(Rank rank) override;
   bool has_arrived(Rank rank);
