@@ -189,6 +189,7 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
     } else if (message.kind == MessageKind::fetch_expired) {
       for (Ask& ask : asks_) {
         if (ask.target != from || ask.block_index != run.block_index) continue;
+        if (from == first_target(run.block_index) && wanted(ask)) unserved_by_ = from;
         ask.target = next_target(ask);
         ask.sent = false;
         ++counters_.targets_skipped;

@@ -77,6 +77,14 @@ class FetchRing {
   /// Handles the end of a READ. The caller must already have marked the chunks of a successful
   /// READ.
   void on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes);
+  /// The rank that is asked first for a block. If all ranks make the same call, this rank ends the
+  /// collective only once the asking rank has every chunk: the left neighbour awaits the handshake
+  /// message, and a root retains its block.
+  Rank first_target(std::uint32_t block_index) const {
+    return from_ == FetchFrom::root ? root_of(block_index) : left_of(me_);
+  }
+  /// The first target that has ended the collective too early; kNoRank: none.
+  Rank unserved_by() const { return unserved_by_; }
   /// True if no requested chunk is still missing.
   bool idle() const { return asks_.empty(); }
   /// True while a READ that covers this chunk is under way and may have written part of it.
@@ -136,9 +144,6 @@ class FetchRing {
   Rank root_of(std::uint32_t block_index) const {
     return map_->layout().blocks()[block_index].root;
   }
-  Rank first_target(std::uint32_t block_index) const {
-    return from_ == FetchFrom::root ? root_of(block_index) : left_of(me_);
-  }
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
   Nanoseconds patience_of(const Ask& ask) const;
@@ -168,6 +173,7 @@ class FetchRing {
   Range withheld_{};
   std::vector<Ask> asks_;
   std::vector<Deferred> deferred_;
+  Rank unserved_by_ = kNoRank;
   bool newly_proven_ = false;  ///< true: a loss was proven since the last call of `poll`
   FetchCounters counters_;
 };

@@ -281,6 +281,28 @@ TEST_F(FetchRingTest, BlockAnsweredExpired_isRequestedFromTheNextRank) {
       << "only the block that has expired at rank 1 is requested from rank 0";
 }
 
+TEST_F(FetchRingTest, FirstTargetThatHasEnded_whileAChunkIsMissing_hasNotServedThisRank) {
+  node_.ring.lost({0, {0, 2}});
+  poll(now_);
+  node_.map.mark_run(0, {0, 1});
+  answer(rank_of(1), message(MessageKind::fetch_expired, {{0, 2}}));
+  EXPECT_EQ(node_.ring.unserved_by(), rank_of(1));
+}
+
+TEST_F(FetchRingTest, AnswerExpired_ofALaterTargetOrAfterAllChunks_isLegal) {
+  node_.ring.lost({0, {0, 1}});
+  poll(now_);
+  now_ = now_ + FetchRing::Settings().patience;
+  poll(now_);
+  EXPECT_EQ(outbox_.items().back().to, rank_of(0));
+  answer(rank_of(0), message(MessageKind::fetch_expired, {{0, 1}}));
+  poll(now_);
+  EXPECT_EQ(outbox_.items().back().to, rank_of(1)) << "the first rank must be asked again";
+  node_.map.mark_run(0, {0, 1});
+  answer(rank_of(1), message(MessageKind::fetch_expired, {{0, 1}}));
+  EXPECT_EQ(node_.ring.unserved_by(), kNoRank);
+}
+
 TEST_F(FetchRingTest, MessagesWithRangesOutsideTheBlocks_areRefused) {
   std::vector<ReadOrder> reads;
   for (const Range range : {Range{48, 51}, Range{50, 51}, Range{8, 12}, Range{0, 0xffff'ffff}}) {

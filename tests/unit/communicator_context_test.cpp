@@ -1,9 +1,12 @@
 // Tests that a failed communicator ends its operations even if the function that reports its
-// failure throws, and that a communicator without calls watches no peer.
+// failure throws, that a chunk for an operation without multicast fails it, and that a communicator
+// without calls watches no peer.
 #include "engine/core/communicator_context.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <new>
@@ -172,6 +175,91 @@ TEST(CommunicatorContext, ReceiveThatBeginsAndEndsInOnePoll_leavesNoPeerWatched)
   EXPECT_TRUE(completion->done);
   EXPECT_TRUE(completion->status.ok()) << completion->status.to_string();
   EXPECT_TRUE(watched.empty()) << watched.size() << " peers are watched";
+}
+
+/// Delivers chunks that the test supplies.
+class ChunkEndpoint final : public fuzz::ScriptedEndpoint {
+ public:
+  /// Makes the next poll return a chunk of rank 0.
+  void arrive(std::uint32_t epoch, bool intact) {
+    pair_.chunks.push_back({.epoch = epoch, .psn = 0, .source = Rank{0}, .payload = pair_.payload});
+    pair_.intact = intact;
+  }
+  device::MulticastQueuePair& multicast(std::uint32_t) override { return pair_; }
+
+ private:
+  struct Pair final : fuzz::SilentQueuePair {
+    std::size_t poll(std::span<device::ReceivedChunk> into) override {
+      std::copy(chunks.begin(), chunks.end(), into.begin());
+      return std::exchange(chunks, {}).size();
+    }
+    bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return intact; }
+
+    std::array<std::byte, 100> payload{};
+    std::vector<device::ReceivedChunk> chunks;
+    bool intact = true;
+  };
+
+  Pair pair_;
+};
+
+/// Tests an operation that multicasts nothing, with epoch 1.
+class UnsuitableChunk : public testing::Test {
+ protected:
+  UnsuitableChunk() { operation_ = begin(); }
+
+  std::shared_ptr<Completion> begin() {
+    auto owned = std::make_unique<EndlessOperation>(finished_);
+    auto completion = owned->completion();
+    context_.operations().submit(std::move(owned));
+    return completion;
+  }
+  /// Polls until the queue pair has been polled, which may be in the fourth round only.
+  void poll() {
+    for (int round = 0; round < 4; ++round) context_.poll(kNow);
+  }
+  void expect_failed(const Completion& completion) {
+    EXPECT_TRUE(completion.done);
+    EXPECT_EQ(completion.status.code(), Code::invalid_argument);
+    EXPECT_NE(completion.status.message().find("sent 100 bytes by multicast"), std::string::npos)
+        << completion.status.to_string();
+    EXPECT_EQ(context_.counters().chunks_malformed, 1u);
+  }
+
+  bool finished_ = false;
+  ChunkEndpoint& endpoint_ = *new ChunkEndpoint;
+  CommunicatorContext context_{Rank{1}, 2, Settings{}, std::unique_ptr<ChunkEndpoint>(&endpoint_),
+                               std::vector<std::string>{"rank 0", "rank 1"}};
+  std::shared_ptr<Completion> operation_;
+};
+
+TEST_F(UnsuitableChunk, IntactChunk_failsTheOperation) {
+  poll();
+  endpoint_.arrive(1, true);
+  poll();
+  expect_failed(*operation_);
+}
+
+TEST_F(UnsuitableChunk, IntactChunkBeforeTheOperationBegins_failsIt) {
+  poll();
+  endpoint_.arrive(2, true);
+  poll();
+  EXPECT_EQ(context_.counters().chunks_unexpected, 1u);
+  EXPECT_FALSE(operation_->done);
+  const auto next = begin();
+  poll();
+  expect_failed(*next);
+}
+
+TEST_F(UnsuitableChunk, DamagedOrStaleChunk_isIgnored) {
+  poll();
+  endpoint_.arrive(1, false);
+  poll();
+  endpoint_.arrive(0, true);
+  poll();
+  EXPECT_EQ(context_.counters().chunks_stale, 1u);
+  EXPECT_FALSE(operation_->done);
+  EXPECT_FALSE(context_.failures().noted());
 }
 
 /// Counts the polls of the multicast queue pair.

@@ -174,6 +174,18 @@ TEST_F(Receiving, IntactChunkThatDoesNotFitTheLayout_isReportedToTheOwner) {
   EXPECT_EQ(fold().chunks_malformed, 3u);
 }
 
+TEST_F(Receiving, IntactChunkOfACollectiveWithoutMulticast_isReportedToTheOwner) {
+  team_.publish({.epoch = kEpoch});
+  first_.arrive(kEpoch, 0, 0, std::byte{4});
+  worker_.poll(kNow);
+  EXPECT_EQ(owner_wakes_, 1);
+  const auto misfit = team_.take_misfit();
+  ASSERT_TRUE(misfit.has_value());
+  EXPECT_EQ(misfit->epoch, kEpoch);
+  EXPECT_EQ(misfit->source, Rank{0});
+  EXPECT_EQ(fold().chunks_malformed, 1u);
+}
+
 TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegins) {
   first_.arrive(kEpoch, 4, 1, std::byte{4});  // chunk from a rank other than the block's root
   worker_.poll(kNow);

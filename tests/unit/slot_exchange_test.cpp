@@ -287,6 +287,62 @@ TEST_P(SlotExchange, DifferentCalls_failWithAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
+/// The outcome of rank 1 in a Broadcast of rank 0. The ranks pass the given sizes, and rank 0
+/// closes its communicator as soon as its own call has ended.
+Status broadcast_of_sizes(const CommunicatorOptions& options, std::size_t at_root,
+                          std::size_t at_reader) {
+  Status said;
+  std::barrier created(2);
+  on_ranks(2, options, [&](Communicator& communicator) {
+    created.arrive_and_wait();  // no rank may fail before creation has ended at every rank
+    const bool root = index(communicator.rank()) == 0;
+    Bytes buffer(root ? at_root : at_reader);
+    auto request = communicator.broadcast(buffer, rank_of(0));
+    Status status = request.ok() ? request->wait_for(kLong) : request.status();
+    if (!root) said = std::move(status);
+    if (root) const Communicator closed = std::move(communicator);
+  });
+  return said;
+}
+
+TEST_P(SlotExchange, RootThatMulticasts_toAReaderOfSlots_isNamedInTheError) {
+  const Status status = broadcast_of_sizes(options(), 128 * 1024, 1024);
+  EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+  EXPECT_NE(status.message().find("bytes by multicast that do not fit"), std::string::npos)
+      << status.to_string();
+  EXPECT_EQ(ranks_of(status), (std::vector<std::uint32_t>{0, 1}));
+}
+
+TEST_P(SlotExchange, RootOfASlotExchange_whoseReaderAwaitsMulticast_isNamedInTheError) {
+  const Status status = broadcast_of_sizes(options(), 1024, 512 * 1024);
+  EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+  EXPECT_NE(status.message().find("no longer retains the chunks that this rank lacks"),
+            std::string::npos)
+      << status.to_string();
+  EXPECT_EQ(ranks_of(status), (std::vector<std::uint32_t>{0, 1}));
+}
+
+TEST(SharedSlots, ClosedRankWithoutAnEntry_isNamedInTheError) {
+  std::barrier created(2);
+  on_ranks(2, on("host"), [&](Communicator& communicator) {
+    created.arrive_and_wait();
+    if (index(communicator.rank()) == 0) {
+      finish(communicator.broadcast({}, rank_of(0), {.algorithm = "multicast"}));
+      const Communicator closed = std::move(communicator);
+      return;
+    }
+    Bytes buffer(8);
+    auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    EXPECT_NE(status.message().find("its message of this collective has not arrived"),
+              std::string::npos)
+        << status.to_string();
+    EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{0});
+  });
+}
+
 TEST_P(SlotExchange, BarrierWithBuffers_ignoresThem) {
   on_ranks(3, options(), [&](Communicator& communicator) {
     const Bytes sent(kBeyondAnySlotBytes, std::byte{1});

@@ -120,7 +120,8 @@ bool CommunicatorContext::poll(Instant now) {
     if (gone.ok()) gone = tagged_.closed_without(closed_);
     if (!gone) failures_.fail_because(gone);
   }
-  worked |= receiver_.poll(now, awaited_messages);
+  // The chunks of a closed rank are taken before an operation judges that it has sent none.
+  worked |= receiver_.poll(now, awaited_messages, closed_.count() > 0);
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();

@@ -29,17 +29,21 @@ void Operation::on_message(Instant, Rank, const protocol::Message&) {
   rejections_->reject_message();
 }
 
-void Operation::on_chunk(Instant, const device::ReceivedChunk&, device::MulticastQueuePair&) {
-  rejections_->reject_chunk();
+void Operation::on_chunk(Instant, const device::ReceivedChunk& chunk,
+                         device::MulticastQueuePair& queue_pair) {
+  std::vector<std::byte> aside(chunk.payload.size());
+  if (queue_pair.copy_and_verify(chunk, aside.data()))
+    rejections_->reject_chunk(chunk.source, aside.size());
 }
 
-device::Placement Operation::landing(const device::MessageHead&, bool begins) {
-  if (begins) rejections_->reject_chunk();
-  return {};
+// `on_chunk` checks the integrity of the chunk, which requires that it is stored.
+device::Placement Operation::landing(const device::MessageHead&, bool) {
+  return {device::Placement::Where::staging};
 }
 
-void Operation::on_unexpected_chunk(Instant, std::uint32_t, Rank, std::span<const std::byte>) {
-  rejections_->reject_chunk();
+void Operation::on_unexpected_chunk(Instant, std::uint32_t, Rank source,
+                                    std::span<const std::byte> payload) {
+  rejections_->reject_chunk(source, payload.size());
 }
 
 void Operation::on_completion(Instant, const device::Completion&) {}

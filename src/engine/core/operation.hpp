@@ -66,7 +66,8 @@ struct Missing {
 class RejectionSink {
  public:
   virtual void reject_message() = 0;
-  virtual void reject_chunk() = 0;
+  /// Rejects an intact chunk of `bytes` bytes for a collective that multicasts nothing.
+  virtual void reject_chunk(Rank source, std::size_t bytes) = 0;
   /// Rejects data for a match slot that the operation does not have.
   virtual void reject_data(const Operation& operation, Rank from, std::uint32_t slot) = 0;
 
@@ -137,7 +138,7 @@ class Operation {
   /// Handles an immediate, by which a peer says that it has written data of this operation to this
   /// rank's memory.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
-  /// Handles a chunk of this collective.
+  /// Handles a chunk of this collective; rejects it by default if it is intact.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                         device::MulticastQueuePair& queue_pair);
   /// Returns the destination of a chunk, for a queue pair that places chunks itself

@@ -117,6 +117,8 @@ bool SlotExchangeOperation::poll(Instant now) {
     completion()->chunks_present.store(1, std::memory_order_relaxed);
     return true;
   }
+  // On a device that loses no entries, an entry is visible before the message that its rank closes.
+  if (!slot_exchange_->loses() && context().closing().any_closed() && fail_if_closed()) return true;
   if (now >= watch_at_) watch_missing();
   if (now >= request_at_) request_missing(now);
   return worked;
@@ -199,17 +201,24 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   return true;
 }
 
-/// Requests entries that are lost or late. If this rank's slot is still busy, also requests the
-/// ACKs that free it.
-void SlotExchangeOperation::request_missing(Instant now) {
+/// Fails the communicator and returns true if a rank whose entry is missing has closed.
+bool SlotExchangeOperation::fail_if_closed() {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().closing().has_closed(rank)) continue;
-    return context().failures().fail_because(failure_of(
+    context().failures().fail_because(failure_of(
         context().names().in_job({rank}), Code::peer_failed,
         "{} has closed its communicator, but its message of this collective has not arrived: "
         "call the same collectives on all ranks before closing",
         context().names().of(rank)));
+    return true;
   }
+  return false;
+}
+
+/// Requests entries that are lost or late. If this rank's slot is still busy, also requests the
+/// ACKs that free it.
+void SlotExchangeOperation::request_missing(Instant now) {
+  if (fail_if_closed()) return;
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
   if (slot_exchange_->slot_busy()) context().slots().request_acks(now);

@@ -60,6 +60,7 @@ class SlotExchangeOperation final : public Operation {
   bool take_all(std::span<const device::SlotEntry> entries);
   bool take_requested();
   void judge_sources(Instant now);
+  bool fail_if_closed();
   void watch_missing();
   void request_missing(Instant now);
 

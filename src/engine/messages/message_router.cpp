@@ -145,6 +145,12 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
                         {from, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
+// The sender of the chunk has made another call, so this rank would wait for data that never comes.
+void MessageRouter::reject_chunk(Rank source, std::size_t bytes) {
+  ++counters_.chunks_malformed;
+  failures_.fail_with_other_sizes(source, bytes);
+}
+
 void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
   reject_message();
   const Description& what = operation.description();

@@ -62,7 +62,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
   std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
 
   void reject_message() override { ++counters_.messages_rejected; }
-  void reject_chunk() override { ++counters_.chunks_malformed; }
+  void reject_chunk(Rank source, std::size_t bytes) override;
   void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
 
  private:

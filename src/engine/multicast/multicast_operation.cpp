@@ -209,10 +209,6 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
     case MessageKind::fetch_lost:
     case MessageKind::fetch_expired:
       legal = recovery_.on_refusal(now, from, message);
-      if (call_.retains_copy && message.kind == MessageKind::fetch_expired) {
-        legal = from == description().root;
-        if (legal) recovery_.fail_unserved(from);
-      }
       break;
     case MessageKind::retransmit_request:
       legal = on_retransmit_request(now, message);
@@ -311,10 +307,8 @@ bool MulticastOperation::poll(Instant now) {
       handshake_->finish(call_.outbox);
     }
   }
-  if (!call_.fetch->idle()) {
-    call_.fetch->poll(now, call_.outbox);
-    recovery_.check_root();
-  }
+  if (!call_.fetch->idle()) call_.fetch->poll(now, call_.outbox);
+  recovery_.check_served();
   worked |= !call_.outbox.empty();
   flush(now);
   if (ReceiveTeam* team = context().receiver().team();

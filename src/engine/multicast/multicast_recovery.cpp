@@ -135,18 +135,25 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   declare(now);
 }
 
-void MulticastRecovery::fail_unserved(Rank root) {
-  context().failures().fail(
-      context().failures().misfit(root, Code::peer_failed,
-                                  "{} no longer retains the chunks that this rank lost: call the "
-                                  "same collectives in the same order on all ranks",
-                                  context().names().of(root)));
+/// Fails the communicator, because `by` no longer has the chunks although it must serve every
+/// request.
+void MulticastRecovery::fail_unserved(Rank by) {
+  context().failures().fail(context().failures().misfit(
+      by, Code::peer_failed,
+      "{} no longer retains the chunks that this rank lacks: call the same collectives in the same "
+      "order, with the same sizes, on all ranks",
+      context().names().of(by)));
 }
 
-void MulticastRecovery::check_root() {
-  const Rank root = call_.layout.blocks().front().root;
-  if (call_.retains_copy && !call_.fetch->idle() && context().closing().has_closed(root))
-    fail_unserved(root);
+void MulticastRecovery::check_served() {
+  if (call_.fetch->unserved_by() != kNoRank) return fail_unserved(call_.fetch->unserved_by());
+  if (!context().closing().any_closed()) return;
+  // On a lossless device, a root's chunks arrive before the message that the root closes.
+  const bool unsent =
+      call_.lossless && !call_.gather && !call_.received_all() && context().receiver().drained();
+  if (!unsent && call_.fetch->idle()) return;
+  const Rank server = unsent ? call_.layout.blocks().front().root : call_.fetch->first_target(0);
+  if (context().closing().has_closed(server)) fail_unserved(server);
 }
 
 void MulticastRecovery::judge_sources(Instant now) {

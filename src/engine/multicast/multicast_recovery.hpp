@@ -47,11 +47,8 @@ class MulticastRecovery {
   /// Handles the end of a READ; returns the block whose chunks it brought.
   std::optional<std::uint32_t> on_completion(const device::Completion& completion);
   std::uint32_t open_reads() const { return open_reads_; }
-  /// Fails the communicator, because the root no longer has the chunks although it must serve every
-  /// request.
-  void fail_unserved(Rank root);
-  /// Fails the communicator if this rank lacks chunks of a retained block whose root has closed.
-  void check_root();
+  /// Fails the communicator if this rank lacks chunks that no rank will send or serve any more.
+  void check_served();
 
   /// Tells GroupMembership from which ranks chunks came by multicast; called when the collective
   /// has ended.
@@ -70,6 +67,7 @@ class MulticastRecovery {
   };
 
   CommunicatorContext& context() const { return *call_.context; }
+  void fail_unserved(Rank by);
   void tick(Instant now);
   Nanoseconds tick_interval() const;
   void declare(Instant now);

@@ -52,6 +52,7 @@ class CloseProtocol {
   bool may_leave() const;
   /// Handles a peer's announcement that it closes its communicator.
   void on_announcement(Rank from, const protocol::Message& message);
+  bool any_closed() const { return closed_.count() > 0; }
   bool has_closed(Rank peer) const { return closed_.contains(peer); }
 
  private:

@@ -72,8 +72,8 @@ void FailureCoordinator::fail_without_slow_path(Rank source) {
 
 void FailureCoordinator::fail_with_other_sizes(Rank source, std::size_t bytes) {
   fail(misfit(source, Code::invalid_argument,
-              "{} sent {} bytes by multicast that do not fit this rank's call: call with the "
-              "same sizes and root on all ranks",
+              "{} sent {} bytes by multicast that do not fit this rank's call: call the same "
+              "collective with the same sizes, root and algorithm on all ranks",
               names_.of(source), bytes));
 }
 

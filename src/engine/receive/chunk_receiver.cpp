@@ -53,9 +53,9 @@ void ChunkReceiver::stop_workers() {
   (void)endpoint_.use_receive_workers(false);
 }
 
-bool ChunkReceiver::poll(Instant now, bool awaits_messages) {
+bool ChunkReceiver::poll(Instant now, bool awaits_messages, bool in_any_case) {
   if (team_) return poll_team(now);
-  return next_round_polls(awaits_messages) && poll_queue_pairs(now);
+  return (next_round_polls(awaits_messages) || in_any_case) && poll_queue_pairs(now);
 }
 
 bool ChunkReceiver::poll_team(Instant now) {

@@ -50,8 +50,8 @@ class ChunkReceiver : private device::PlacementResolver {
 
   GroupMembership& membership() { return membership_; }
   /// Takes the chunks that have arrived; returns whether there were any. `awaits_messages`: whether
-  /// this rank waits for tagged messages.
-  bool poll(Instant now, bool awaits_messages);
+  /// this rank waits for tagged messages. `in_any_case`: false allows to leave out rounds.
+  bool poll(Instant now, bool awaits_messages, bool in_any_case);
   /// Drops the chunks that have arrived; called after a failure. Unread datagrams would keep the
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();

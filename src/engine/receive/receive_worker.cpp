@@ -120,7 +120,7 @@ ReceiveWorker::Judgement ReceiveWorker::judge(const ReceiveView& view, Stream& s
 ReceiveWorker::Judgement ReceiveWorker::judge_current(const ReceiveView& view, Stream& stream,
                                                       std::uint32_t psn, Rank source,
                                                       std::size_t bytes) const {
-  if (view.map == nullptr) return Judgement::malformed;
+  if (view.map == nullptr) return Judgement::misfit;
   if (!plausible(*view.layout, psn, source, bytes, stream.last_block)) return Judgement::misfit;
   // A chunk of another subgroup is rejected, because another worker marks the chunks of that
   // subgroup.
