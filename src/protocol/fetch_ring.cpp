@@ -263,6 +263,7 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
   Batch pending(outbox, from, MessageKind::fetch_pending, epoch_);
   Batch lost_here(outbox, from, MessageKind::fetch_lost, epoch_);
   for (const LostRun& run : runs) {
+    forget_deferred(from, run.psns);
     Range rest = run.psns;
     while (!rest.empty()) {
       const Range missing = first_unavailable(run.block_index, rest);
@@ -289,6 +290,21 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
   pending.flush();
   lost_here.flush();
   return true;
+}
+
+/// Removes `psns` from the deferred ranges of a rank, because the answer to its new request replaces
+/// the earlier answers. So the deferred ranges of one rank never overlap.
+void FetchRing::forget_deferred(Rank from, Range psns) {
+  for (const Deferred& old : std::exchange(deferred_, {})) {
+    if (old.from != from) {
+      deferred_.push_back(old);
+      continue;
+    }
+    for (const Range rest : {Range{old.psns.first, std::min(old.psns.last, psns.first)},
+                             Range{std::max(old.psns.first, psns.last), old.psns.last}}) {
+      if (!rest.empty()) deferred_.push_back({from, old.block_index, rest, old.answered_lost});
+    }
+  }
 }
 
 // Sends "lost" for each range for which this rank answered "pending", if the range now proves to be

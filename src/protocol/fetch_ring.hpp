@@ -148,6 +148,7 @@ class FetchRing {
   Rank next_target(const Ask& ask) const;
   Nanoseconds patience_of(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
+  void forget_deferred(Rank from, Range psns);
   /// Returns the longest prefix of `psns` whose chunks are either all lost or all pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);

@@ -303,6 +303,33 @@ TEST_F(FetchRingTest, AnswerExpired_ofALaterTargetOrAfterAllChunks_isLegal) {
   EXPECT_EQ(node_.ring.unserved_by(), kNoRank);
 }
 
+TEST_F(FetchRingTest, RepeatedAndOverlappingRequests_areAnsweredOncePerChunk) {
+  const auto request = [&](Rank from, Range psns) {
+    EXPECT_TRUE(
+        node_.ring.on_request(from, message(MessageKind::fetch_request, {psns}), key(7), outbox_));
+  };
+  for (int i = 0; i < 100; ++i) request(rank_of(3), {2, 6});
+  request(rank_of(3), {4, 8});
+  request(rank_of(3), {3, 5});
+  request(rank_of(4), {2, 6});
+  outbox_.clear();
+  node_.map.mark_run(0, {0, 10});
+  node_.ring.serve_deferred(key(7), outbox_);
+  std::vector<std::uint32_t> answers(10);  // to rank 3, by PSN
+  std::uint32_t to_other = 0;
+  for (const auto& item : outbox_.items()) {
+    EXPECT_EQ(item.message.kind, MessageKind::fetch_ready);
+    for (const Range range : item.message.range_list()) {
+      if (item.to != rank_of(3)) to_other += range.size();
+      for (std::uint32_t psn = range.first; item.to == rank_of(3) && psn < range.last; ++psn)
+        ++answers[psn];
+    }
+  }
+  EXPECT_EQ(answers, (std::vector<std::uint32_t>{0, 0, 1, 1, 1, 1, 1, 1, 0, 0}));
+  EXPECT_EQ(to_other, 4u);
+  EXPECT_FALSE(node_.ring.has_deferred());
+}
+
 TEST_F(FetchRingTest, MessagesWithRangesOutsideTheBlocks_areRefused) {
   std::vector<ReadOrder> reads;
   for (const Range range : {Range{48, 51}, Range{50, 51}, Range{8, 12}, Range{0, 0xffff'ffff}}) {

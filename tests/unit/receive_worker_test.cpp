@@ -401,6 +401,17 @@ TEST_F(Receiving, UnexpectedChunksBeyondTheLimit_areDropped) {
   EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
+TEST_F(Receiving, UnexpectedChunksWithoutPayload_areLimitedInNumber) {
+  for (std::uint32_t psn = 0; psn < 12; ++psn) {
+    first_.arrive(kEpoch, psn, 0, std::byte{1});
+    first_.queue.back().payload.clear();
+  }
+  worker_.poll(kNow);
+  const observe::Counters counters = fold();
+  EXPECT_EQ(counters.chunks_unexpected, 10u);
+  EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
+}
+
 TEST_F(Receiving, DuplicatesOfUnexpectedChunks_takeNoRoom) {
   for (int copy = 0; copy < 12; ++copy) first_.arrive(kEpoch, 4, 0, std::byte{4});
   first_.arrive(kEpoch, 5, 0, std::byte{5});

@@ -1,8 +1,10 @@
 // A store for chunks of collectives that this rank has not begun: a faster rank may be one call
 // ahead. Chunks are verified when they are stored. The senders' credits bound the number of
-// different chunks; tail probes may bring the same chunk many times.
+// different chunks; tail probes may bring the same chunk many times. A rank that ignores its credits
+// cannot exhaust the memory, because short chunks, too, use up the limit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -44,15 +46,16 @@ class UnexpectedChunks {
     damaged,  ///< the integrity check failed
   };
 
+  /// The limit counts the chunks' payloads, and shorter ones as kLeastBytes.
   explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   Kept keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair) {
     Chunk kept{chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()};
     if (chunks_.contains(kept)) return Kept::duplicate;
-    if (bytes_ + kept.bytes > limit_bytes_) return Kept::no_room;
+    if (bytes_ + charge(kept) > limit_bytes_) return Kept::no_room;
     kept.storage = std::make_unique_for_overwrite<std::byte[]>(kept.bytes);
     if (!queue_pair.copy_and_verify(chunk, kept.storage.get())) return Kept::damaged;
-    bytes_ += kept.bytes;
+    bytes_ += charge(kept);
     chunks_.insert(std::move(kept));
     return Kept::stored;
   }
@@ -67,10 +70,14 @@ class UnexpectedChunks {
   bool empty() const { return chunks_.empty(); }
 
  private:
+  /// About as much memory as an entry takes besides its payload.
+  static constexpr std::size_t kLeastBytes = 64;
+
+  static std::size_t charge(const Chunk& chunk) { return std::max(chunk.bytes, kLeastBytes); }
   std::vector<Chunk> take(std::set<Chunk>::iterator first, std::set<Chunk>::iterator last) {
     std::vector<Chunk> taken;
     while (first != last) {
-      bytes_ -= first->bytes;
+      bytes_ -= charge(*first);
       taken.push_back(std::move(chunks_.extract(first++).value()));
     }
     return taken;
