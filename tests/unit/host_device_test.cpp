@@ -16,6 +16,7 @@
 #include "device/host/segment.hpp"
 #include "device/host/shared_regions.hpp"
 #include "device/host/shared_ring.hpp"
+#include "device/rc/rc_frame.hpp"
 #include "requirements.hpp"
 #include "unit/peer_memory.hpp"
 
@@ -536,6 +537,39 @@ TEST_F(Host, Ack_wakesASleepingRankWithAFullSendWindow) {
     EXPECT_TRUE(arrived_[1].size() == kMessages || rings(at(0), 5000));
     poll(0);
   }
+}
+
+TEST_F(Host, OwedAckThatFoundAFullRing_isSentOnceThePeerHasReadFrames) {
+  constexpr std::uint32_t kRanks = 20;  // so many ranks that four frames in flight fill a ring
+  open(kRanks);
+  Bytes region(100);
+  Bytes data = pattern(100, 1);
+  const MemoryKey key = at(0).register_memory(region).value();
+  ASSERT_TRUE(at(1)
+                  .post(now_, {.opcode = Opcode::write,
+                               .peer = rank_of(0),
+                               .work_id = 1,
+                               .local = data,
+                               .remote_key = key})
+                  .ok());
+  poll(1);
+  constexpr std::size_t kMessages = 4;
+  const std::size_t record = SegmentShape{kRanks, 1}.frame_capacity_bytes() / kMessages;
+  Bytes message(record - kRecordHeadBytes - rc::kRcSendHeaderBytes);
+  for (std::size_t i = 0; i < kMessages; ++i)
+    ASSERT_TRUE(post({.opcode = Opcode::send, .local = message, .signaled = false}).ok());
+  poll(0);
+  EXPECT_EQ(at(0).counters().send_queue_full, 1u) << "only the ACK must find the ring full";
+  ASSERT_TRUE(at(0).prepare_wait());
+  poll(1);
+  EXPECT_EQ(arrived_[1].size(), kMessages) << "the WRITE must not complete yet";
+  now_ = now_ + Nanoseconds(600'000);  // longer than an ACK of this test may wait
+  poll(1);
+  EXPECT_TRUE(rings(at(0), 0));
+  poll(0);
+  poll(1);
+  ASSERT_EQ(arrived_[1].size(), kMessages + 1);
+  EXPECT_EQ(arrived_[1].back().completion.opcode, Opcode::write);
 }
 
 TEST_F(Host, ReaderThatMakesRoomWakesTheSender) {

@@ -192,10 +192,12 @@ bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   bool any = false;
   bool work = false;
+  peer.ring_full = false;
   while (rc.next_frame(now, frame)) {
     std::byte* const place = peer.out.reserve(frame.size());
     if (place == nullptr) {
       rc.take_back(frame);
+      peer.ring_full = true;
       ++counters_.send_queue_full;
       break;
     }
@@ -232,8 +234,9 @@ bool HostEndpoint::anything_to_poll() const {
 
 bool HostEndpoint::prepare_wait() {
   const std::vector<Rank>& open = channels_.open();
-  const bool awaits = std::any_of(open.begin(), open.end(),
-                                  [this](Rank rank) { return channels_[rank].awaits_peer(); });
+  const bool awaits = std::any_of(open.begin(), open.end(), [this](Rank rank) {
+    return channels_[rank].awaits_peer() || peers_[index(rank)].ring_full;
+  });
   slept_ = true;
   own().head().with_inline_engine.store(slot_exchange_.missing().empty() ? 0 : 1,
                                         std::memory_order_relaxed);

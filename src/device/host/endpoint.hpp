@@ -52,6 +52,9 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   struct Peer {
     FrameWriter out;
     FrameReader in;
+    /// True: a frame, perhaps only an ACK, found no room. Only the peer's ACKs report that it has
+    /// read frames.
+    bool ring_full = false;
   };
 
   HostEndpoint(const EndpointOptions& options, const SegmentShape& shape, Segment own);
