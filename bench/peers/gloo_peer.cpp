@@ -86,6 +86,8 @@ class GlooContender final : public Contender {
     }));
   }
   void finish() override {
+    // After an exception the caller frees its buffers, which all collectives still use.
+    for (const std::future<void>& one : started_) one.wait();
     for (std::future<void>& one : started_) one.get();
     started_.clear();
   }

@@ -70,7 +70,7 @@ void FlightRecorder::progress(std::uint32_t epoch, std::uint64_t present, std::u
   record->chunks_total = total;
 }
 
-std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) const {
+nlohmann::json FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) const {
   nlohmann::json collectives = nlohmann::json::array();
   std::vector<const FlightRecord*> records;
   for (const FlightRecord& record : ring_) {
@@ -97,8 +97,7 @@ std::string FlightRecorder::to_json(Rank rank, std::uint32_t size, Instant now) 
     if (record->root != kNoRank) one["root"] = index(record->root);
     collectives.push_back(std::move(one));
   }
-  return nlohmann::json{{"rank", index(rank)}, {"size", size}, {"collectives", collectives}}.dump(
-      1);
+  return {{"rank", index(rank)}, {"size", size}, {"collectives", std::move(collectives)}};
 }
 
 }  // namespace tutti::observe

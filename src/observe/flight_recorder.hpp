@@ -4,7 +4,7 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
+#include <nlohmann/json_fwd.hpp>
 
 #include "observe/trace_log.hpp"
 #include "tutti/units.hpp"
@@ -46,7 +46,7 @@ class FlightRecorder {
   void progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total);
 
   /// The records as JSON, oldest first: {"rank": r, "size": p, "collectives": [...]}.
-  std::string to_json(Rank rank, std::uint32_t size, Instant now) const;
+  nlohmann::json to_json(Rank rank, std::uint32_t size, Instant now) const;
 
  private:
   static constexpr std::size_t kRecords = 256;

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include <sstream>
 #include <thread>
 
+#include "descriptor_limit.hpp"
 #include "launch/line_prefixer.hpp"
 #include "launch/process.hpp"
 #include "requirements.hpp"
@@ -207,17 +207,12 @@ TEST(RunCommand, SignalsAreForwardedToTheRanks) {
 }
 
 TEST(RunCommand, SignalToMoreRanksThanDescriptors_isForwarded) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 64;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const tutti::test::DescriptorLimit few(64);
   Job job = Job::shell(40, "echo ready; exec sleep 1000");
   job.options.prefix = false;
   job.options.timeout = std::chrono::seconds(60);
   EXPECT_EQ(launch_and(job, [](pid_t launcher) { kill(launcher, SIGINT); }), 128 + SIGINT)
       << job.err.text();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 TEST(RunCommand, RanksDieWithTheLauncher) {

@@ -1,7 +1,6 @@
 // Tests which bootstrap the environment selects, and the errors for incomplete environments.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <mutex>
 
 #include "bootstrap_ranks.hpp"
+#include "descriptor_limit.hpp"
 #include "runtime/bootstrap/detect.hpp"
 #include "runtime/bootstrap/env_bootstrap.hpp"
 #include "runtime/bootstrap/launchers/pmi.hpp"
@@ -237,13 +237,10 @@ TEST(BootstrapSocket, Listener_withoutFreeFileDescriptors_pauses_andLaterAccepts
   const auto peer = connect_once({"127.0.0.1", *port}, deadline_after(std::chrono::seconds(60)));
   ASSERT_TRUE(peer.ok());
   const Deadline at = SteadyClock::now();
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit none = before;
-  none.rlim_cur = 0;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  EXPECT_FALSE(listener.accept().open());
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  {
+    const tutti::test::DescriptorLimit none(0);
+    EXPECT_FALSE(listener.accept().open());
+  }
   EXPECT_EQ(listener.poll_fd(at), -1) << "polling a listener that cannot accept would spin";
   const Deadline end = listener.pause_end(at);
   ASSERT_LT(end, Deadline::max());

@@ -16,7 +16,7 @@
 
 #include "communicator_ranks.hpp"
 #include "device/forwarding_endpoint.hpp"
-#include "device/ip/ip_device.hpp"
+#include "loopback_device.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/create.hpp"
@@ -441,13 +441,7 @@ class WatchedDevice final : public device::Device {
 
  private:
   Polls& polls_;
-  static device::ip::IpOptions loopback() {
-    device::ip::IpOptions options;
-    options.local_only = true;
-    return options;
-  }
-
-  device::ip::IpDevice inner_{loopback()};
+  device::ip::IpDevice inner_{loopback_options()};
 };
 
 TEST(CommunicatorEnd, ClosingThread_ownsTheEngineWhenItPolls) {

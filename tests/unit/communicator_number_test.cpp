@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "communicator_ranks.hpp"
-#include "device/ip/ip_device.hpp"
+#include "loopback_device.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/progress/clock.hpp"
@@ -31,13 +31,7 @@ class RecordingDevice final : public device::Device {
   std::vector<std::uint16_t> numbers;
 
  private:
-  static device::ip::IpOptions loopback() {
-    device::ip::IpOptions options;
-    options.local_only = true;
-    return options;
-  }
-
-  device::ip::IpDevice inner_{loopback()};
+  device::ip::IpDevice inner_{loopback_options()};
 };
 
 TEST(CommunicatorNumber, DuplicatesAndTheirDuplicates_haveDifferentNumbers) {

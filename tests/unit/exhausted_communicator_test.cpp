@@ -9,7 +9,7 @@
 
 #include "communicator_ranks.hpp"
 #include "device/forwarding_endpoint.hpp"
-#include "device/ip/ip_device.hpp"
+#include "loopback_device.hpp"
 
 namespace tutti {
 namespace {
@@ -47,13 +47,7 @@ class ExhaustedDevice final : public device::Device {
   bool exhausted = false;
 
  private:
-  static device::ip::IpOptions loopback() {
-    device::ip::IpOptions options;
-    options.local_only = true;
-    return options;
-  }
-
-  device::ip::IpDevice inner_{loopback()};
+  device::ip::IpDevice inner_{loopback_options()};
 };
 
 TEST(ExhaustedCommunicator, CountersAndDescribe_withoutMemory_returnNothing) {

@@ -3,13 +3,13 @@
 #include "runtime/bootstrap/store/strangers.hpp"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 
 #include <string>
 #include <vector>
 
+#include "descriptor_limit.hpp"
 #include "runtime/bootstrap/store/refusal_log.hpp"
 #include "runtime/bootstrap/text.hpp"
 
@@ -17,25 +17,16 @@ namespace tutti::runtime::test {
 namespace {
 
 TEST(StrangerLimits, StrangerLimit_withFewFileDescriptors_isHalfOfTheirNumber) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 200;
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const tutti::test::DescriptorLimit few(200);
   const Strangers::Limits limits = Strangers::limits(1024);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(limits.total, 100u);
   EXPECT_EQ(limits.per_neighbourhood, 75u);
 }
 
 TEST(StrangerLimits, UsualLimitOfFileDescriptors_admits256RanksOfAHostAtTheSameTime) {
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit usual = before;
-  usual.rlim_cur = std::min<rlim_t>(1024, before.rlim_max);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const tutti::test::DescriptorLimit usual(
+      std::min<rlim_t>(1024, tutti::test::DescriptorLimit::most()));
   const Strangers::Limits limits = Strangers::limits(1024);
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_GE(limits.per_neighbourhood, 256u);
 }
 

@@ -114,12 +114,16 @@ class SignalDump {
 
 nlohmann::json record_of(CommunicatorImpl& communicator) {
   const engine::CommunicatorContext& context = communicator.context();
-  auto record =
-      nlohmann::json::parse(context.recorder().to_json(context.rank(), context.size(), now()));
+  nlohmann::json record = context.recorder().to_json(context.rank(), context.size(), now());
   record["job"] = communicator.job_name();
   record["communicator"] = communicator.number();
   for (const auto& [name, value] : counters_of(communicator)) record["counters"][name] = value;
   return record;
+}
+
+/// A reason may contain bytes that are not UTF-8, such as those of a host name.
+std::string text_of(const nlohmann::json& record) {
+  return record.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -130,7 +134,7 @@ std::string flight_directory() {
 }
 
 std::string flight_record(CommunicatorImpl& communicator) {
-  return record_of(communicator).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return text_of(record_of(communicator));
 }
 
 Status write_flight_dump(const std::string& directory, CommunicatorImpl& communicator,
@@ -139,9 +143,7 @@ Status write_flight_dump(const std::string& directory, CommunicatorImpl& communi
   record["reason"] = reason;
   const std::string path = fmt::format("{}/flight-{}-{}.json", directory, communicator.job_name(),
                                        index(communicator.rank()));
-  const auto replace = nlohmann::json::error_handler_t::replace;
-  const Status written =
-      device::replace_private_file(path, record.dump(1, ' ', false, replace) + '\n');
+  const Status written = device::replace_private_file(path, text_of(record) + '\n');
   if (written.ok()) return {};
   return failure_from(written,
                       "the flight record of rank {} is not written, because {}: set "
