@@ -222,6 +222,15 @@ TEST(Plan, LongAllgather_needsGrantsToTheNextSenders) {
   EXPECT_EQ(plan_multicast(input)->credits, 2u * 16 * 7);
 }
 
+TEST(Plan, MoreChainsThanChunksOfTheWindow_areAsManyAsItsChunks) {
+  PlanInput input = plan_input(Operation::allgather, 8, 144'000);
+  input.window_bytes = 4 * 1440;
+  input.chains = 8;
+  const auto plan = plan_multicast(input);
+  ASSERT_TRUE(plan.ok()) << plan.status().to_string();
+  EXPECT_EQ(plan->steps, 2u);
+}
+
 TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   const Plan plan = plan_ring(plan_input(Operation::allgather, 8, 1392));
   EXPECT_EQ(plan.chunk_bytes, 1392u);

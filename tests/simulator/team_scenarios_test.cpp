@@ -99,6 +99,30 @@ TEST(ManyChains, ChainsBeyondTheChunksOfTheWindow_doNotOverfillTheReceiveQueues)
     EXPECT_EQ(run.of(rank).tail_probes, 0u) << "rank " << rank;
 }
 
+/// The time that Allgathers of 16 ranks take, whose windows have room for 8 chunks.
+Nanoseconds duration(std::uint32_t chains, std::uint64_t block_bytes, std::uint32_t collectives) {
+  std::string text = fmt::format(
+      "seed=5 topology=single:16\ncommunicator ranks=16 chains={} chunk=1024 staging=8\nrun",
+      chains);
+  for (std::uint32_t i = 0; i < collectives; ++i) text += fmt::format(" allgather:{}", block_bytes);
+  const Simulated run(text);
+  EXPECT_TRUE(run.created.ok()) << run.created.to_string();
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.staging_drops, 0u);
+  const Simulation& simulation = run.world->simulation();
+  return simulation.end_of(0, rank_of(0), collectives - 1).ended_at -
+         simulation.end_of(0, rank_of(0), 0).submitted_at;
+}
+
+TEST(ManyChains, BlocksOfOneChunkBeyondTheWindow_takeTwoTurns) {
+  EXPECT_EQ(duration(0, 512, 1), duration(8, 512, 1));
+  EXPECT_LT(duration(0, 512, 1), duration(1, 512, 1) / 2);
+}
+
+TEST(ManyChains, RanksThatLearnedTheLinkRate_sendAtThatRateInFewerChainsThanRanks) {
+  EXPECT_LT(duration(0, 16'384, 8), duration(8, 16'384, 8) * 11 / 10);
+}
+
 TEST(ScenarioWithWorkers, Workers_receiveAllChunks) {
   const Simulated run(
       "seed=5 topology=single:4 receive-workers=3 jitter=5us\n"

@@ -62,6 +62,13 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
+/// Each chain needs credit for a chunk, so there are at most as many chains as the window has chunks.
+std::uint32_t chains_of(const PlanInput& input, std::uint32_t chunk_bytes) {
+  const std::uint64_t window_chunks = std::max<std::uint64_t>(input.window_bytes / chunk_bytes, 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+      input.chains, 1, std::min<std::uint64_t>(input.ranks, window_chunks)));
+}
+
 /// The number of reports of consumed credit batches and of grants.
 std::uint64_t credit_messages(const PlanInput& input, std::uint32_t blocks,
                               std::uint32_t chunk_bytes) {
@@ -69,7 +76,7 @@ std::uint64_t credit_messages(const PlanInput& input, std::uint32_t blocks,
   for (std::uint32_t b = 0; b < blocks; ++b) {
     if (!layout.add(rank_of(b), b * input.send_bytes, input.send_bytes)) return 0;
   }
-  return protocol::CreditBatches(layout, std::max(1u, input.chains),
+  return protocol::CreditBatches(layout, chains_of(input, chunk_bytes),
                                  input.window_bytes / chunk_bytes,
                                  engine::Settings{}.pulses_in_flight)
       .messages(input.ranks);
@@ -108,7 +115,7 @@ Result<Plan> plan_multicast(const PlanInput& input) {
                    "use larger --chunk-bytes or smaller --bytes",
                    plan.chunks, protocol::BlockLayout::kMaxChunks);
   }
-  const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));
+  const protocol::Sequencer sequencer(blocks, chains_of(input, plan.chunk_bytes));
   plan.steps = sequencer.steps();
   plan.user_bytes = input.send_bytes * blocks;
   // A rank stores one bit per chunk and, for each block and subgroup, the highest PSN that has

@@ -83,13 +83,26 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Data that exceeds the receive windows needs credits. Ranks without a pace then take turns:
-  // their chunks form a single stream, which gets the whole credit window.
-  if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
-      call_.data_bytes / settings.chunk_bytes + context.size() > window_chunks)
+  // Blocks of several chunks that exceed the receive windows need credits. Ranks without a pace then
+  // take turns: their chunks form a single stream, which gets the whole credit window.
+  if (call_.plan.at_once && call_.plan.bytes_per_second == 0 && needs_credits(window_chunks))
     call_.plan = {};
   if (call_.plan.at_once) call_.chains = most_chains;
   return context.network().send_schedule().votes(call_.data_bytes);
+}
+
+bool MulticastOperation::needs_credits(std::uint64_t window_chunks) const {
+  const std::uint32_t chunk_bytes = call_.context->settings().chunk_bytes;
+  const auto chunks_of = [chunk_bytes](std::uint64_t block_bytes) {
+    return protocol::BlockLayout::chunks_of(block_bytes, chunk_bytes);
+  };
+  std::uint64_t most = chunks_of(call_.own.size());
+  std::uint64_t all = extents_.empty() ? most * call_.context->size() : 0;
+  for (const BlockExtent& place : extents_) {
+    most = std::max(most, chunks_of(place.size_bytes));
+    all += chunks_of(place.size_bytes);
+  }
+  return most > 1 && all > window_chunks;
 }
 
 void MulticastOperation::build_layout() {

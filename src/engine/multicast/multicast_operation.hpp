@@ -68,6 +68,9 @@ class MulticastOperation final : public Operation {
   MulticastOperation(const Description& description, std::span<std::byte> buffer,
                      std::span<const std::byte> own, bool gather);
 
+  /// True if all blocks together exceed the receive window and a sender of several chunks would have
+  /// to wait for credits.
+  bool needs_credits(std::uint64_t window_chunks) const;
   void build_layout();
   void become_ready(Instant now);
   bool on_retransmit_request(Instant now, const protocol::Message& message);

@@ -50,9 +50,10 @@ void MulticastSender::start() {
 
 void MulticastSender::become_ready(Instant now) {
   if (call_.plan.bytes_per_second == 0) return;
-  const std::uint64_t others = context().size() - 1;
-  const std::uint64_t share = (call_.plan.bytes_per_second + excess_rate()) / others;
-  block_->set_pace(protocol::Pace(now, share, kCatchUpBytes), kPacedBurstBytes / others);
+  // A rank that sends receives from all others; a chain has one sender at a time.
+  const std::uint64_t senders = std::min(context().size() - 1, call_.sequencer->chains());
+  const std::uint64_t share = (call_.plan.bytes_per_second + excess_rate()) / senders;
+  block_->set_pace(protocol::Pace(now, share, kCatchUpBytes), kPacedBurstBytes / senders);
 }
 
 bool MulticastSender::on_activation(Rank from) {
