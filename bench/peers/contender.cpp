@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -274,7 +273,8 @@ class Measurement {
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
       : contender_(contender), operation_(operation) {
     for (const Work::Kind kind : parts_of(operation)) parts_.emplace_back(contender, kind, bytes);
-    if (sends_messages(operation)) messages_.emplace(contender, operation, bytes);
+    if (sends_messages(operation))
+      messages_ = std::make_unique<Messages>(contender, operation, bytes);
   }
 
   Attempt repeat(std::int64_t start_ns) {
@@ -383,7 +383,7 @@ class Measurement {
   std::int64_t work_ns_ = 0;  ///< time of do_work on this rank in the last repetition, in ns
   bool only_work_ = false;
   std::vector<Part> parts_;
-  std::optional<Messages> messages_;
+  std::unique_ptr<Messages> messages_;
 };
 
 std::int64_t median(std::vector<std::int64_t> values) {

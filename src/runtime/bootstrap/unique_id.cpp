@@ -118,8 +118,10 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   if (!job) return job.status();
   auto key = key_of(*token);
   if (!key) return key.status();
-  auto server = BootstrapServer::start(
-      {.endpoint = {}, .name = {}, .token = *job, .size = std::nullopt, .key = std::move(*key)});
+  BootstrapServer::Options options;
+  options.token = *job;
+  options.key = std::move(*key);
+  auto server = BootstrapServer::start(std::move(options));
   if (!server.ok()) return server.status();
   const std::string reachable = host.empty() ? reachable_host() : host;
   const std::string text =

@@ -44,7 +44,7 @@ std::string processors_identity() {
   std::string identity = boot_identity();
   const cpu_set_t allowed = allowed_cores();
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed)) identity += ":" + std::to_string(core);
+    if (CPU_ISSET(core, &allowed)) identity += fmt::format(":{}", core);
   }
   return identity;
 }
@@ -150,8 +150,8 @@ std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 }  // namespace
 
 std::vector<std::byte> PeerOptions::encode() const {
-  Bytes bytes;
-  put(bytes, std::as_bytes(std::span(kFormat)));
+  const auto format = std::as_bytes(std::span(kFormat));
+  Bytes bytes(format.begin(), format.end());
   for_each_field(*this, FieldWriter{bytes});
   return bytes;
 }
