@@ -198,6 +198,30 @@ TEST_F(FailureCoordinatorTest,
   }
 }
 
+TEST_F(FailureCoordinatorTest, LossOfAnAggregator_isPassedOnWithoutARankAtFault) {
+  failures_.fail_because(Status(Code::peer_failed, "aggregator h:1 does not answer"));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  EXPECT_EQ(notices.items().size(), kSize - 1);
+  FailureCoordinator peer(Rank{0}, kSize, names_);
+  peer.on_notice(kMe, notices.items().front().message);
+  protocol::Outbox passed_on;
+  ASSERT_TRUE(peer.settle(passed_on));
+  EXPECT_EQ(passed_on.items().front().to, Rank{3});
+  // Rank 0 also passes the failure to the communicator's other routes, and rank 3 learns it there.
+  FailureCoordinator other_route(Rank{0}, kSize, names_);
+  other_route.fail_because(peer.status());
+  ASSERT_TRUE(other_route.settle(notices));
+  for (const auto* list : {&passed_on, &notices}) {
+    FailureCoordinator last(Rank{3}, kSize, names_);
+    last.on_notice(Rank{0}, list->items().front().message);
+    const Status& status = settled(last);
+    EXPECT_EQ(ranks(status), Ranks{}) << status.to_string();
+    EXPECT_NE(status.message().find("loss of an aggregator"), std::string::npos)
+        << status.to_string();
+  }
+}
+
 TEST_F(FailureCoordinatorTest, Status_untilTheFailureEndsTheCollectives_isOk) {
   failures_.abort("enough");
   EXPECT_TRUE(failures_.status());

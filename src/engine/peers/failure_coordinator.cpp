@@ -28,7 +28,10 @@ void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers
 }
 
 void FailureCoordinator::fail(const Status& status) {
-  if (!noted() && culprits_.empty()) undelivered_bytes_ = protocol::kGaveUp;
+  if (!noted() && culprits_.empty()) {
+    const bool none_at_fault = status.code() == Code::peer_failed && status.ranks().empty();
+    undelivered_bytes_ = none_at_fault ? protocol::kNoneAtFault : protocol::kGaveUp;
+  }
   note(status, me_, true);
 }
 
@@ -154,6 +157,12 @@ Status FailureCoordinator::told_status(Rank from, Rank lost) const {
     return failure_of(names_.in_job({lost}), Code::peer_failed,
                       "{0} gave up the communicator after an error: see the error of {0}",
                       names_.of(lost));
+  }
+  if (undelivered_bytes_ == protocol::kNoneAtFault) {
+    return failure(Code::peer_failed,
+                   "{0} reports a failure of which no rank is known to be at fault, such as the "
+                   "loss of an aggregator: see the error of {0}",
+                   names_.of(lost));
   }
   if (undelivered_bytes_ == protocol::kAlone) return alone_status(finder_, lost);
   if (undelivered_bytes_ > 0) return undelivered_status(finder_, lost, undelivered_bytes_);

@@ -50,7 +50,8 @@ class FailureCoordinator {
   /// If `culprits` has neither one nor two ranks, the error names this rank.
   void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
-  /// names the ranks at fault if `cause` names one or two, otherwise this rank.
+  /// names the ranks at fault if `cause` names one or two, and no rank if `cause` is the loss of a
+  /// peer that is no rank (Code::peer_failed without ranks). Otherwise it names this rank.
   void fail_because(const Status& cause);
   /// Ends every collective, because `source` sent a chunk that this rank cannot use and that
   /// `source` will not send again.
@@ -110,6 +111,7 @@ class FailureCoordinator {
   bool notify_peers_ = false;
   /// The kind of failure:
   /// - protocol::kGaveUp: lost_ has given up.
+  /// - protocol::kNoneAtFault: lost_ has given up, and no rank is known to be at fault.
   /// - protocol::kAlone: no rank, lost_ included, answers the rank that found the failure.
   /// - 0: lost_ is silent, or culprits_ names the ranks at fault.
   /// - Any other value: packets of this many bytes do not reach lost_, although shorter ones do.

@@ -42,8 +42,8 @@ enum class MessageKind : std::uint8_t {
   /// - kEither: the two halves are job ranks, one of which is at fault.
   /// - 0: the lower half is the lost rank. The upper half is 0 if the lost rank is silent;
   ///   otherwise it is 1 plus the job rank that is at fault.
-  /// - kAlone, kGaveUp, or the length of packets that do not reach the lost rank: the lower half is
-  ///   the lost rank, the upper half is the rank that found the failure.
+  /// - kAlone, kGaveUp, kNoneAtFault, or the length of packets that do not reach the lost rank: the
+  ///   lower half is the lost rank, the upper half is the rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -79,6 +79,9 @@ inline constexpr std::uint32_t kAlone = UINT32_MAX;
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;
 /// Epoch of a failure notice that names two ranks, one of which is at fault.
 inline constexpr std::uint32_t kEither = UINT32_MAX - 2;
+/// Epoch of the failure notice of a rank that has given up because of a failure of which no rank is
+/// known to be at fault, such as the loss of an aggregator.
+inline constexpr std::uint32_t kNoneAtFault = UINT32_MAX - 3;
 
 struct Message {
   MessageKind kind = MessageKind::barrier;

@@ -46,11 +46,12 @@ engine::InNetworkKind kind_of(Collective collective) {
 /// numbers in the job. No rank of a job has this number.
 constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
 
-/// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
+/// Removes the ranks at fault of `status` if one of them is the aggregator, which is no rank of the
+/// job. A rank that is named with the aggregator is removed, too, because it may be healthy.
 Status without(Rank aggregator, const Status& status) {
-  std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
-  if (std::erase(ranks, aggregator) == 0) return status;
-  return Status(status.code(), status.message(), std::move(ranks));
+  const auto ranks = status.ranks();
+  if (std::find(ranks.begin(), ranks.end(), aggregator) == ranks.end()) return status;
+  return Status(status.code(), status.message());
 }
 
 /// For each rank of a side communicator, its number in the job, or kAggregatorInJob for the
