@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <barrier>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/progress.hpp"
+#include "runtime/routes/join_routes.hpp"
 #include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
@@ -150,6 +152,51 @@ TEST(HierarchyRoute, CallByHosts_afterAFailureOfTheWholeCommunicator_endsWithAnE
 
 TEST(HierarchyRoute, FlatCall_afterAFailureOfASideCommunicator_endsWithAnError) {
   expect_end("ring", [](CommunicatorImpl&, Hierarchy& route) { route.abort("stop"); });
+}
+
+/// A bootstrap through which the ranks seem to run on two hosts.
+class TwoHosts final : public Bootstrap {
+ public:
+  explicit TwoHosts(Bootstrap& whole) : whole_(whole) {}
+  bool lost = false;  ///< true: every exchange fails
+  Rank rank() const override { return whole_.rank(); }
+  std::uint32_t size() const override { return whole_.size(); }
+  std::string description() const override { return whole_.description(); }
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
+                                       Nanoseconds timeout) override {
+    if (lost) return Status(Code::timeout, "rank 3 did not take part");
+    // The peer options begin with this text and end the contribution.
+    constexpr std::string_view kFormat = "tuttopt";
+    const auto is_byte = [](std::byte one, char text) { return one == std::byte(text); };
+    const auto begin =
+        std::search(mine.begin(), mine.end(), kFormat.begin(), kFormat.end(), is_byte);
+    auto options = PeerOptions::decode({begin, mine.end()});
+    if (!options || index(rank()) < kLayout.ranks_per_host) return whole_.allgather(mine, timeout);
+    options->network += "b";
+    options->memory += "b";
+    Bytes edited(mine.begin(), begin);
+    const Bytes encoded = options->encode();
+    edited.insert(edited.end(), encoded.begin(), encoded.end());
+    return whole_.allgather(edited, timeout);
+  }
+
+ private:
+  Bootstrap& whole_;
+};
+
+TEST(HierarchyRoute, JoiningWhoseExchangeFails_failsTheCreation_andMakesNoFlatCommunicator) {
+  auto bootstraps = make_local_bootstraps(kLayout.ranks());
+  const auto run = [&](std::uint32_t rank) {
+    TwoHosts bootstrap(*bootstraps[rank]);
+    auto whole = CommunicatorImpl::create(bootstrap, test::patient(), nullptr, {});
+    ASSERT_TRUE(whole.ok()) << whole.status().to_string();
+    bootstrap.lost = true;
+    const Status joined = join_hosts(**whole, bootstrap, test::patient());
+    EXPECT_EQ(joined.code(), Code::timeout) << (*whole)->describe();
+  };
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < kLayout.ranks(); ++rank) threads.emplace_back(run, rank);
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -46,8 +46,10 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   for (std::size_t r = 0; r < ends->size(); ++r) {
     const Bytes& text = (*ends)[r];
     if (text.empty()) continue;
-    return failure(Code::unsupported, "rank {} cannot join the hierarchy: {}", r,
-                   std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+    made->refusal_ =
+        fmt::format("rank {} cannot join the hierarchy: {}", r,
+                    std::string(reinterpret_cast<const char*>(text.data()), text.size()));
+    break;
   }
   return made;
 }

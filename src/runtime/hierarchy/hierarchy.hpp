@@ -38,15 +38,19 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// True if a rule from an environment variable chooses the algorithm of the call. Thread-safe.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
-  /// Creates the side communicators. Every rank must call this function, and it fails on all ranks
-  /// or on none. A call that names no algorithm takes this route only if `overruled` returns false.
-  /// With `groups` there is an across side for each local rank. Only the ranks of the job know
-  /// `key`; `names` gives the number in the job of each rank of the communicator.
+  /// Creates the side communicators; every rank must call this function. If a rank could not create
+  /// its own, all ranks get an object with a `refusal`. If the ranks could not tell each other, the
+  /// function fails, because the routes of the ranks might then differ. A call that names no
+  /// algorithm takes this route only if `overruled` returns false. With `groups` there is an across
+  /// side for each local rank. Only the ranks of the job know `key`; `names` gives the number in
+  /// the job of each rank of the communicator.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress,
       const crypto::Secret& key, const engine::RankNames& names);
   ~Hierarchy() override;
+  /// The reason why the communicator must not use this route; empty: it may. The same on all ranks.
+  const std::string& refusal() const { return refusal_; }
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
@@ -113,6 +117,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// The across side of this rank. Without groups, only leaders have one, and it is null at the
   /// other ranks.
   std::shared_ptr<CommunicatorImpl> across_;
+  std::string refusal_;
   mutable std::mutex mutex_;  ///< guards jobs_ and failed_
   /// Calls that have not ended, in the order in which they were started; only the first one runs.
   std::deque<std::shared_ptr<Job>> jobs_;

@@ -46,10 +46,11 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   auto made =
       Hierarchy::create(bootstrap, side, layout, shape->groups, overruled, communicator.progress(),
                         communicator.child_key(), communicator.context().names());
-  if (made) {
+  if (!made) return made.status();
+  if ((*made)->refusal().empty()) {
     communicator.add_route(std::move(*made));
   } else {
-    note = "flat: " + made.status().message();
+    note = "flat: " + (*made)->refusal();
   }
   communicator.set_note(note);
   return {};
