@@ -157,13 +157,18 @@ Status exchange_over(Communicator& communicator, std::span<const std::byte> mine
   auto request = communicator.allgather(mine, all, {.will_wait = true});
   if (!request) return request.status();
   const Status status = request->wait_for(timeout);
-  if (request->progress().done) return status;
+  // The call may have ended since the wait timed out. A second wait returns the status of the call.
+  if (request->progress().done) return request->wait_for(Nanoseconds(0));
   // A later call of this rank would meet another call of the peers. The abort also ends the
-  // Allgather, which uses the buffers of the caller.
-  communicator.abort(fmt::format(
-      "the creation of a communicator from this one was given up ({}): call duplicate, split or "
-      "subset on all ranks within create_timeout, or raise create_timeout",
-      status.message()));
+  // Allgather, which uses the buffers of the caller, so it must come even if no text can be made.
+  const auto text = guarded([&]() -> Result<std::string> {
+    return fmt::format(
+        "the creation of a communicator from this one was given up ({}): call duplicate, split or "
+        "subset on all ranks within create_timeout, or raise create_timeout",
+        status.message());
+  });
+  const std::string no_text;
+  communicator.abort(text ? *text : no_text);
   while (!request->progress().done) (void)request->wait();
   return status;
 }

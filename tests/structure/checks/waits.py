@@ -105,7 +105,7 @@ LISTED = [
     ("src/runtime/communicator/call_planner.cpp", "ifstream", 1, NO_WAIT + "a regular file, which is checked first"),
     ("src/runtime/communicator/closing.cpp", "poll", 1,
      "1 ms; the loop ends at the deadline, or when a watched peer is lost"),
-    ("src/runtime/communicator/communicator.cpp", "wait_for", 2, "the caller's timeout"),
+    ("src/runtime/communicator/communicator.cpp", "wait_for", 3, "the caller's timeout; at once if the call has ended"),
     ("src/runtime/communicator/communicator.cpp", "wait", 3,
      "the caller's timeout, or the end of an aborted call; watched: " + WATCHED),
     ("src/runtime/communicator/communicator_impl.cpp", "wait", 1,
