@@ -6,6 +6,7 @@
 #include <fstream>
 #include <latch>
 #include <mutex>
+#include <new>
 #include <regex>
 
 #include "bootstrap_ranks.hpp"
@@ -471,6 +472,19 @@ TEST(BootstrapCallback, ExchangeAfterAFailedOne_failsWithTheSameError_andCallsNo
   ASSERT_TRUE(bootstrap.ok());
   EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().code(), Code::timeout);
   EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().message(), "rank 1 is late");
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(BootstrapCallback, ExchangeAfterALackOfMemory_fails_andCallsNoCallback) {
+  int calls = 0;
+  const auto exhausted = [&](std::span<const std::byte>, std::span<std::byte>, Nanoseconds) {
+    if (++calls == 1) throw std::bad_alloc();
+    return Status();
+  };
+  auto bootstrap = make_callback_bootstrap(Rank{0}, 2, exhausted);
+  ASSERT_TRUE(bootstrap.ok());
+  EXPECT_THROW((void)(*bootstrap)->allgather({}, kShort), std::bad_alloc);
+  EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().code(), Code::resource_exhausted);
   EXPECT_EQ(calls, 1);
 }
 

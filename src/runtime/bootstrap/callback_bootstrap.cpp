@@ -27,8 +27,10 @@ class CallbackBootstrap : public Bootstrap {
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override {
     if (!failed_.ok()) return failed_;
+    // Set in advance, because only a lack of memory makes `exchange` throw.
+    failed_ = Status(Code::resource_exhausted, "out of memory");
     auto result = exchange(mine, timeout);
-    if (!result.ok()) failed_ = result.status();
+    failed_ = result.status();
     return result;
   }
 
