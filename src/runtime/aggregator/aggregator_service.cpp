@@ -45,8 +45,8 @@ class JobEnd {
   void set(const Status& status) {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
+    status_ = guarded([&] { return status; });  // without memory for a copy the job ends, too
     ended_ = true;
-    status_ = status;
     changed_.notify_all();
   }
   Status wait() {
@@ -264,6 +264,7 @@ void AggregatorService::Parts::reap(bool all) {
         if (!one->over) ::shutdown(one->connection, SHUT_RDWR);
       }
     }
+    over.reserve(visits_.size());  // an exception must not destroy a visit before its thread ends
     const auto first = std::stable_partition(visits_.begin(), visits_.end(),
                                              [&](const auto& one) { return !all && !one->over; });
     std::move(first, visits_.end(), std::back_inserter(over));
@@ -323,7 +324,7 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
       return begun;
     return serve(visit, request, *share);
   }));
-  const Status end = visit.end.wait();
+  const Status end = guarded([&] { return visit.end.wait(); });
   release(*share);
   say(fmt::format("job {} {}", job,
                   end.ok() ? std::string("has left") : "is dropped: " + printable(end.message())));
