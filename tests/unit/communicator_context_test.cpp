@@ -105,12 +105,20 @@ TEST_F(FailedContext, Operations_whenTheFailureHookThrows_endInTheSamePoll) {
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
 }
 
-TEST_F(FailedContext, Operations_whenBuildingTheErrorThrows_endInTheNextPoll) {
+TEST_F(FailedContext, Operations_whenBuildingTheErrorThrows_endAfterTheFailureHook) {
   begin();
   begin().out_of_memory = true;
+  int reports = 0;
+  context_.failures().on_failure([&](const Status&) {
+    ++reports;
+    EXPECT_EQ(ends_, 0) << "the failure must be reported before an operation ends";
+  });
   context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));
   poll();
+  EXPECT_EQ(reports, 0) << "the exception must come before the report";
   poll();
+  poll();
+  EXPECT_EQ(reports, 1);
   EXPECT_EQ(ends_, 2) << "every operation must end once";
   EXPECT_EQ(end_.code(), Code::peer_failed);
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();

@@ -94,8 +94,8 @@ bool CommunicatorContext::poll(Instant now) {
     if (!notices_.empty()) post_notices(now, *endpoint_, messages_, notices_);
     messages_.post_deferred(now);
     receiver_.discard();
-    // An earlier exception in `settle_failure` may have left collectives that have not ended. They
-    // are ended here.
+    // An exception may have interrupted `settle_failure`, so its remaining steps are done here.
+    failures_.call_hooks(failures_.status());
     if (operations_.idle() && !tagged_.busy()) return false;
     release_buffers(operations_, tagged_);
     operations_.fail_all({}, failures_.status());

@@ -234,7 +234,8 @@ Status FailureCoordinator::status_of(Instant now, const Operation& operation) co
   return failure_from(settled_, "{}", text);
 }
 
-void FailureCoordinator::call_hooks(const Status& status) const {
+void FailureCoordinator::call_hooks(const Status& status) {
+  if (std::exchange(hooks_called_, true)) return;
   for (const auto& hook : hooks_) {
     try {
       hook(status);

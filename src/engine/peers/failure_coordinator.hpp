@@ -88,9 +88,9 @@ class FailureCoordinator {
   /// Adds a function that is called with the error when a failure ends every collective, before any
   /// collective completes.
   void on_failure(std::function<void(const Status&)> hook) { hooks_.push_back(std::move(hook)); }
-  /// Calls the functions of `on_failure`. An exception in one is logged, because the collectives
-  /// must end anyway.
-  void call_hooks(const Status& status) const;
+  /// Calls the functions of `on_failure`, at the first call only. An exception in one is logged,
+  /// because the collectives must end anyway.
+  void call_hooks(const Status& status);
 
  private:
   void note(const Status& status, Rank lost, bool notify_peers);
@@ -124,6 +124,7 @@ class FailureCoordinator {
   Rank told_by_ = kNoRank;    ///< rank whose failure notice came first; kNoRank: none
   Rank lost_ = kNoRank;       ///< rank that is lost or has given up; may be this rank
   std::vector<std::function<void(const Status&)>> hooks_;
+  bool hooks_called_ = false;
 };
 
 }  // namespace tutti::engine

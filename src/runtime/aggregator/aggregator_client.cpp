@@ -191,7 +191,7 @@ void Aggregation::abort(const std::string& reason) {
 }
 
 void Aggregation::fail_because(const Status& cause) {
-  for (const Side& side : sides_) side.state->context().failures().fail_because(cause);
+  for (const Side& side : sides_) EnginePoller::fail_because(side.state->context(), cause);
 }
 
 void Aggregation::on_failure(const std::function<void(const Status&)>& hook) {

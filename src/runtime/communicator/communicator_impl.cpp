@@ -192,7 +192,8 @@ Status CommunicatorImpl::check_usable() {
 /// route. Calls under way on the other routes would otherwise wait for such calls without end.
 void CommunicatorImpl::fail_routes() {
   if (closed_) return;
-  const Status failed = failure_of_routes();
+  // Without memory for the text, the routes fail with the lack of memory as the cause.
+  const Status failed = guarded([&] { return failure_of_routes(); });
   progress_->with_engine([&] {
     for (const std::shared_ptr<CallRoute>& route : routes_) route->fail_because(failed);
   });

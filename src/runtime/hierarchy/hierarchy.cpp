@@ -235,7 +235,7 @@ void Hierarchy::abort(const std::string& reason) { give_up({&job_rank_, 1}, reas
 
 void Hierarchy::fail_because(const Status& cause) {
   for (const auto& side : {host_, across_}) {
-    if (side) side->context().failures().fail_because(cause);
+    if (side) EnginePoller::fail_because(side->context(), cause);
   }
 }
 

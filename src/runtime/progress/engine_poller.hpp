@@ -68,6 +68,13 @@ class EnginePoller {
     // An exception counts as work: the next round must end the communicator's calls with the error.
     return true;
   }
+  /// Fails a communicator because of `cause`; if this throws, with the error of the exception.
+  static void fail_because(engine::CommunicatorContext& context, const Status& cause) {
+    run_contained(context, [&] {
+      context.failures().fail_because(cause);
+      return true;
+    });
+  }
   /// Records `status` as the failure of every communicator. The next round of polling ends their
   /// calls with this error.
   void fail_all(const Status& status);

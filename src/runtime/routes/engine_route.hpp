@@ -24,7 +24,7 @@ class EngineRoute final : public CallRoute {
   CounterList counters() const override { return {}; }
   std::string describe() const override { return {}; }
   void abort(const std::string& reason) override { context_.failures().abort(reason); }
-  void fail_because(const Status& cause) override { context_.failures().fail_because(cause); }
+  void fail_because(const Status& cause) override { EnginePoller::fail_because(context_, cause); }
   void on_failure(const std::function<void(const Status&)>& hook) override {
     context_.failures().on_failure(hook);
   }
