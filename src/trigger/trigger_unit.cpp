@@ -250,6 +250,9 @@ bool TriggerUnit::fire(std::uint32_t at) {
     ++counters_.stalled;
     return false;
   }
+  // After the end the host may change the memory to which packets in the outbox refer. The copy may
+  // throw, so it comes before the steps that a later poll must not repeat.
+  if (ends) outbox_.copy_from_memory(d.job, d.source_port);
   std::span<const std::byte> data = place_of(at).first(progress.held ? progress.data_bytes : 0);
   if (!progress.held) {
     const auto local = local_data(d);
@@ -276,7 +279,7 @@ bool TriggerUnit::fire(std::uint32_t at) {
   }
   if (!store(sequence, data)) return false;
   if (sends) send(sequence, data);
-  if (ends) complete(d, Status());
+  if (ends) completions_->push({d.job, d.source_port, Status()});
   return true;
 }
 
@@ -338,18 +341,13 @@ void TriggerUnit::fail(Sequence& sequence, Status status) {
   ++counters_.failures;
 }
 
-// Tells the host that the collective has ended. From then on the host may change the memory to which
-// packets in the outbox refer.
-void TriggerUnit::complete(const Descriptor& d, Status status) {
-  outbox_.copy_from_memory(d.job, d.source_port);
-  completions_->push({d.job, d.source_port, std::move(status)});
-}
-
 // Reports a failed sequence to the host and ends it. Returns false if the completion queue is full.
 bool TriggerUnit::report_failure(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   if (completions_->full()) return false;
-  complete(sequence.current(), std::move(sequence.failure));
+  const Descriptor& d = sequence.current();
+  outbox_.copy_from_memory(d.job, d.source_port);
+  completions_->push({d.job, d.source_port, std::move(sequence.failure)});
   end(at);
   return true;
 }

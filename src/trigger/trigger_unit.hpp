@@ -127,7 +127,6 @@ class TriggerUnit {
   void send(const Sequence& sequence, std::span<const std::byte> data);
   void next_descriptor(std::uint32_t at);
   void fail(Sequence& sequence, Status status);
-  void complete(const Descriptor& d, Status status);
   bool report_failure(std::uint32_t at);
   void end(std::uint32_t at);
   void check_waits(Instant now);

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <vector>
 
+#include "process/failing_allocation.hpp"
 #include "trigger/build/sequence_builder.hpp"
 #include "trigger/unit_bank.hpp"
 
@@ -440,6 +442,57 @@ TEST_F(TriggerUnitTest, Average_isDividedOnceByTheNumberOfContributions) {
   deliver(kLeft, 0, floats({2, 6}));
   EXPECT_TRUE(completed().ok());
   EXPECT_EQ(result, floats({1.5f, 5.5f}));
+}
+
+TEST_F(TriggerUnitTest, PollThatRanOutOfMemoryAtTheEndOfACollective_canBeRepeated) {
+  std::vector<std::byte> own = floats({1, 5});
+  std::vector<std::byte> result(8);
+  std::vector<std::byte> sent(4'096);  // longer than a slot, so that its copy needs memory
+  auto sequence = builder();
+  sequence.send(kRight, 1, bank_.add_memory(kJob, sent).value(), 4'096).remote_address = kRemote;
+  Descriptor& average =
+      sequence.reduce(Operation::average, ElementType::float32, bank_.add_memory(kJob, own).value(),
+                      bank_.add_memory(kJob, result).value(), 8, 1);
+  average.contributions = 2;
+  average.collective_end = true;
+  average.destination = kSelf;
+  sequence.name(kLeft, 0);
+  ASSERT_TRUE(post(sequence).ok());
+  ASSERT_TRUE(nothing_completed());
+  deliver(kLeft, 0, floats({2, 6}));
+  test::fail_allocation(1);
+  EXPECT_THROW(bank_.poll(now_), std::bad_alloc);
+  test::fail_allocation(0);
+  EXPECT_TRUE(completed().ok());
+  EXPECT_EQ(result, floats({1.5f, 5.5f}));
+}
+
+TEST_F(TriggerUnitTest, FailureWhoseReportRanOutOfMemory_isReportedByALaterPoll) {
+  bool failed = true;
+  for (int number = 1; failed; ++number) {
+    UnitBank bank{settings()};
+    std::vector<std::byte> sent(4'096);  // longer than a slot, so that its copy needs memory
+    auto sequence = builder();
+    sequence.send(kRight, 1, bank.add_memory(kJob, sent).value(), 4'096).remote_address = kRemote;
+    sequence.receive(kLeft, 0, kRemote, 4);  // at an address that the job has not registered
+    sequence.end();
+    ASSERT_TRUE(bank.post(sequence.finish(), now_).ok());
+    bank.poll(now_);
+    bank.deliver(header_of(kLeft, 0, 4), floats({2}));
+    test::fail_allocation(number);
+    try {
+      bank.poll(now_);
+    } catch (const std::bad_alloc&) {
+    }
+    test::fail_allocation(0);
+    failed = test::allocation_failed();
+    test::forget_failed_allocation();
+    bank.poll(now_);
+    ASSERT_FALSE(bank.completions().empty()) << "after a failure of allocation " << number;
+    const Status& status = bank.completions().front().status;
+    EXPECT_NE(status.message().find("the memory is not registered"), std::string::npos)
+        << "after a failure of allocation " << number << ": " << status.to_string();
+  }
 }
 
 TEST_F(TriggerUnitTest, ImpossibleDescriptorsFailTheSequenceWithAReason) {
