@@ -16,6 +16,7 @@
 #include "device/host/segment.hpp"
 #include "device/host/shared_regions.hpp"
 #include "device/host/shared_ring.hpp"
+#include "device/rc/completion_queue.hpp"
 #include "device/rc/rc_frame.hpp"
 #include "requirements.hpp"
 #include "unit/peer_memory.hpp"
@@ -241,6 +242,27 @@ TEST_F(Host, MessagesArriveInOrder) {
   }
   // The messages exceed the capacity of the ring, and none may be lost.
   EXPECT_EQ(at(0).counters().reliable_frames_resent, 0u);
+}
+
+TEST_F(Host, FramesBeyondTheLimitOfWaitingCompletions_stayInTheRing) {
+  open(2);
+  Bytes message = pattern(8, 1);
+  std::size_t posted = 0;
+  for (int round = 0; round < 500; ++round) {
+    now_ = now_ + Nanoseconds(10'000);
+    while (posted < 20'000 &&
+           post({.opcode = Opcode::send, .local = message, .signaled = false}).ok())
+      ++posted;
+    poll(0);
+    at(1).poll(now_, {});  // takes no completion
+  }
+  const std::uint64_t received = at(1).counters().reliable_frames_received;
+  EXPECT_GE(received, rc::CompletionQueue::kMost);
+  EXPECT_LT(received, rc::CompletionQueue::kMost + 64);
+  EXPECT_FALSE(at(1).prepare_wait()) << "a rank must not sleep while completions wait";
+  settle();
+  EXPECT_GT(posted, received);
+  EXPECT_EQ(arrived_[1].size(), posted);
 }
 
 TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {

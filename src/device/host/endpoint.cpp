@@ -155,6 +155,7 @@ void HostEndpoint::rise() {
 }
 
 bool HostEndpoint::receive(Instant now) {
+  if (completions_.full()) return false;
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (rank_of(r) != options_.rank) receive_from(now, rank_of(r), peers_[r]);
   }

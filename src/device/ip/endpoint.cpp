@@ -373,7 +373,7 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 }
 
 bool IpEndpoint::receive(Instant now) {
-  if (completions_.size() >= kMaxCompletions) return false;
+  if (completions_.full()) return false;
   for (const FrameArrival& one : groups_.front()->frames().take())
     channels_.on_frame(now, one.source, one.frame, completions_);
   if (batch_.receive(unicast_.get()) == 0) return false;

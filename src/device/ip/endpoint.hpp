@@ -85,9 +85,6 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
     bool multicast_too = false;
   };
 
-  /// With this many completions waiting, datagrams stay in the socket, so that peers slow down.
-  static constexpr std::size_t kMaxCompletions = 4096;
-
   IpOptions ip_;
   EndpointOptions options_;
   Interface interface_;

@@ -26,6 +26,8 @@ class CompletionSink {
 /// Completions in order of arrival, with copies of the messages that they deliver.
 class CompletionQueue final : public CompletionSink {
  public:
+  static constexpr std::size_t kMost = 4096;
+
   void push(const Completion& completion) override;
   std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
                                     std::size_t bytes) override {
@@ -34,8 +36,10 @@ class CompletionQueue final : public CompletionSink {
   void use_matcher(MessageMatcher* matcher) { matcher_ = matcher; }
   /// Moves as many completions as fit to `out`; their payloads stay valid until the next `push`.
   std::size_t take(std::span<Completion> out);
-  std::size_t size() const { return entries_.size() - taken_; }
   bool empty() const { return size() == 0; }
+  /// True if so many completions wait that the endpoint should leave arrivals where they are, so
+  /// that peers slow down.
+  bool full() const { return size() >= kMost; }
 
  private:
   struct Entry {
@@ -44,6 +48,7 @@ class CompletionQueue final : public CompletionSink {
     std::size_t size;
   };
 
+  std::size_t size() const { return entries_.size() - taken_; }
   void drop_taken();
 
   std::vector<Entry> entries_;
