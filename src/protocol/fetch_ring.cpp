@@ -1,6 +1,7 @@
 #include "protocol/fetch_ring.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -276,7 +277,7 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
         const Range part = lost_or_late(left);
         left.first = part.last;
         (proven_.test(part.first) ? lost_here : pending).add(part);
-        deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
+        deferred_.insert({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
         // If no chunk of another rank's block has arrived here, this rank cannot know whether the
         // block was sent. So it also asks its left neighbour, and requests travel around the ring
@@ -293,16 +294,21 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
 }
 
 /// Removes `psns` from the deferred ranges of a rank, because the answer to its new request replaces
-/// the earlier answers. So the deferred ranges of one rank never overlap.
+/// the earlier answers.
 void FetchRing::forget_deferred(Rank from, Range psns) {
-  for (const Deferred& old : std::exchange(deferred_, {})) {
-    if (old.from != from) {
-      deferred_.push_back(old);
+  auto at = deferred_.lower_bound({from, 0, psns, false});
+  // The range before may reach into `psns`.
+  if (at != deferred_.begin() && std::prev(at)->from == from) --at;
+  while (at != deferred_.end() && at->from == from && at->psns.first < psns.last) {
+    if (at->psns.last <= psns.first) {
+      ++at;
       continue;
     }
+    const Deferred old = *at;
+    at = deferred_.erase(at);
     for (const Range rest : {Range{old.psns.first, std::min(old.psns.last, psns.first)},
                              Range{std::max(old.psns.first, psns.last), old.psns.last}}) {
-      if (!rest.empty()) deferred_.push_back({from, old.block_index, rest, old.answered_lost});
+      if (!rest.empty()) deferred_.insert({from, old.block_index, rest, old.answered_lost});
     }
   }
 }
@@ -311,10 +317,10 @@ void FetchRing::forget_deferred(Rank from, Range psns) {
 // lost here, too. Otherwise the requester would not learn that two ranks lost the range, and would
 // not ask the root to retransmit.
 void FetchRing::correct_deferred(Outbox& outbox) {
-  std::vector<Deferred> corrected;
+  std::set<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
     if (waiting.answered_lost) {
-      corrected.push_back(waiting);
+      corrected.insert(corrected.end(), waiting);
       continue;
     }
     Batch lost_here(outbox, waiting.from, MessageKind::fetch_lost, epoch_);
@@ -325,7 +331,7 @@ void FetchRing::correct_deferred(Outbox& outbox) {
       // "ready" next.
       const bool lost = proven_.test(part.first);
       if (lost && !map_->first_missing(waiting.block_index, part).empty()) lost_here.add(part);
-      corrected.push_back({waiting.from, waiting.block_index, part, lost});
+      corrected.insert(corrected.end(), {waiting.from, waiting.block_index, part, lost});
     }
     lost_here.flush();
   }

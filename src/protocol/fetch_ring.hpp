@@ -15,6 +15,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "protocol/chunk_map.hpp"
@@ -135,6 +137,9 @@ class FetchRing {
     std::uint32_t block_index;
     Range psns;
     bool answered_lost;  ///< true: this rank has answered "lost"; false: it has answered "pending"
+    friend bool operator<(const Deferred& a, const Deferred& b) {
+      return std::tie(a.from, a.psns.first) < std::tie(b.from, b.psns.first);
+    }
   };
 
   /// Splits the ranges of a message by block; false if a range is out of bounds.
@@ -173,7 +178,7 @@ class FetchRing {
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;
-  std::vector<Deferred> deferred_;
+  std::set<Deferred> deferred_;  ///< the ranges of one rank never overlap
   Rank unserved_by_ = kNoRank;
   bool newly_proven_ = false;  ///< true: a loss was proven since the last call of `poll`
   FetchCounters counters_;

@@ -330,6 +330,24 @@ TEST_F(FetchRingTest, RepeatedAndOverlappingRequests_areAnsweredOncePerChunk) {
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
+TEST_F(FetchRingTest, RequestThatOverlapsSeveralDeferredRanges_replacesOnlyTheOverlap) {
+  const auto request = [&](Rank from, std::vector<Range> psns) {
+    EXPECT_TRUE(node_.ring.on_request(from, message(MessageKind::fetch_request, std::move(psns)),
+                                      key(7), outbox_));
+  };
+  request(rank_of(4), {{0, 3}, {4, 5}});
+  request(rank_of(3), {{7, 10}, {4, 5}, {0, 3}});
+  request(rank_of(3), {{2, 8}});
+  outbox_.clear();
+  node_.map.mark_run(0, {0, 10});
+  node_.ring.serve_deferred(key(7), outbox_);
+  ASSERT_EQ(outbox_.items().size(), 2u) << "each rank must get one message";
+  EXPECT_EQ(outbox_.items()[0].to, rank_of(3));
+  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{0, 2}, {2, 8}, {8, 10}}));
+  EXPECT_EQ(outbox_.items()[1].to, rank_of(4));
+  EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{0, 3}, {4, 5}}));
+}
+
 TEST_F(FetchRingTest, MessagesWithRangesOutsideTheBlocks_areRefused) {
   std::vector<ReadOrder> reads;
   for (const Range range : {Range{48, 51}, Range{50, 51}, Range{8, 12}, Range{0, 0xffff'ffff}}) {
