@@ -57,6 +57,9 @@ bool MulticastOperation::confirms_earlier() const {
 
 bool MulticastOperation::prepare(CommunicatorContext& context) {
   call_.context = &context;
+  build_layout(context);
+  for (const Block& block : call_.layout.blocks())
+    stored_bytes_ += UnexpectedChunks::charge_of(block.size_bytes, call_.layout.chunk_bytes());
   const std::uint32_t forced = context.settings().chains;
   call_.chains = forced == 0 ? 1 : forced;
   call_.lossless = context.endpoint().capabilities().has(device::Capability::every_chunk_arrives);
@@ -85,53 +88,41 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   }
   // Blocks of several chunks that exceed the receive windows need credits. Ranks without a pace then
   // take turns: their chunks form a single stream, which gets the whole credit window.
-  if (call_.plan.at_once && call_.plan.bytes_per_second == 0 && needs_credits(window_chunks))
+  const auto long_block = [](const Block& block) { return block.psns.size() > 1; };
+  if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
+      call_.layout.chunk_count() > window_chunks &&
+      std::any_of(call_.layout.blocks().begin(), call_.layout.blocks().end(), long_block))
     call_.plan = {};
   if (call_.plan.at_once) call_.chains = most_chains;
   return context.network().send_schedule().votes(call_.data_bytes);
 }
 
-bool MulticastOperation::needs_credits(std::uint64_t window_chunks) const {
-  const std::uint32_t chunk_bytes = call_.context->settings().chunk_bytes;
-  const auto chunks_of = [chunk_bytes](std::uint64_t block_bytes) {
-    return protocol::BlockLayout::chunks_of(block_bytes, chunk_bytes);
-  };
-  std::uint64_t most = chunks_of(call_.own.size());
-  std::uint64_t all = extents_.empty() ? most * call_.context->size() : 0;
-  for (const BlockExtent& place : extents_) {
-    most = std::max(most, chunks_of(place.size_bytes));
-    all += chunks_of(place.size_bytes);
-  }
-  return most > 1 && all > window_chunks;
-}
-
-void MulticastOperation::build_layout() {
-  const std::uint64_t window = context().settings().window_bytes;
-  const std::uint32_t subgroups = context().endpoint().subgroup_count();
+void MulticastOperation::build_layout(CommunicatorContext& context) {
+  const std::uint64_t window = context.settings().window_bytes;
+  const std::uint32_t subgroups = context.endpoint().subgroup_count();
   std::uint64_t block_bytes = call_.gather ? call_.own.size() : call_.buffer.size();
   for (const BlockExtent& place : extents_) block_bytes = std::max(block_bytes, place.size_bytes);
   const std::uint64_t pulse =
-      std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
-  call_.layout = protocol::BlockLayout(context().settings().chunk_bytes, subgroups,
+      std::max<std::uint64_t>(window / context.settings().pulses_in_flight, 1);
+  call_.layout = protocol::BlockLayout(context.settings().chunk_bytes, subgroups,
                                        std::min(block_bytes, pulse));
   // BlockLayout::add cannot fail, because CallPlanner refuses a call with more chunks than PSNs.
   if (!call_.gather) {
     (void)call_.layout.add(description().root, 0, call_.buffer.size());
-    if (description().root == context().rank()) call_.own_block = 0;
+    if (description().root == context.rank()) call_.own_block = 0;
     return;
   }
-  for (std::uint32_t r = 0; r < context().size(); ++r) {
+  for (std::uint32_t r = 0; r < context.size(); ++r) {
     const BlockExtent place =
         extents_.empty() ? BlockExtent{r * call_.own.size(), call_.own.size()} : extents_[r];
     (void)call_.layout.add(rank_of(r), place.offset_bytes, place.size_bytes);
   }
-  call_.own_block = index(context().rank());
+  call_.own_block = index(context.rank());
 }
 
 void MulticastOperation::start(Instant now, bool barrier) {
   call_.epoch = epoch();
   call_.priority = priority();
-  build_layout();
   if (call_.layout.chunk_count() == 0) {  // there is no data to move, so the operation is complete
     call_.map = std::make_unique<protocol::ChunkMap>(call_.layout);
     return;

@@ -35,7 +35,7 @@ class MulticastOperation final : public Operation {
                                                         std::span<const std::uint64_t> offsets);
 
   bool prepare(CommunicatorContext& context) override;
-  std::uint64_t multicast_bytes() const override { return call_.data_bytes; }
+  std::uint64_t multicast_bytes() const override { return stored_bytes_; }
   bool confirms_earlier() const override;
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
@@ -68,10 +68,7 @@ class MulticastOperation final : public Operation {
   MulticastOperation(const Description& description, std::span<std::byte> buffer,
                      std::span<const std::byte> own, bool gather);
 
-  /// True if all blocks together exceed the receive window and a sender of several chunks would have
-  /// to wait for credits.
-  bool needs_credits(std::uint64_t window_chunks) const;
-  void build_layout();
+  void build_layout(CommunicatorContext& context);
   void become_ready(Instant now);
   bool on_retransmit_request(Instant now, const protocol::Message& message);
   void leave_copy(Instant now);
@@ -90,6 +87,8 @@ class MulticastOperation final : public Operation {
   /// By rank: position of the rank's block; empty if the blocks have equal sizes and are in rank
   /// order.
   std::vector<BlockExtent> extents_;
+  /// Bytes that a late rank stores if all chunks arrive before it begins.
+  std::uint64_t stored_bytes_ = 0;
   Instant polled_at_{};
 };
 

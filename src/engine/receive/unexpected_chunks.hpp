@@ -52,10 +52,10 @@ class UnexpectedChunks {
   Kept keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair) {
     Chunk kept{chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()};
     if (chunks_.contains(kept)) return Kept::duplicate;
-    if (bytes_ + charge(kept) > limit_bytes_) return Kept::no_room;
+    if (bytes_ + charge(kept.bytes) > limit_bytes_) return Kept::no_room;
     kept.storage = std::make_unique_for_overwrite<std::byte[]>(kept.bytes);
     if (!queue_pair.copy_and_verify(chunk, kept.storage.get())) return Kept::damaged;
-    bytes_ += charge(kept);
+    bytes_ += charge(kept.bytes);
     chunks_.insert(std::move(kept));
     return Kept::stored;
   }
@@ -69,15 +69,21 @@ class UnexpectedChunks {
   }
   bool empty() const { return chunks_.empty(); }
 
+  /// The bytes of the limit that the chunks of one block use up.
+  static std::uint64_t charge_of(std::uint64_t block_bytes, std::uint32_t chunk_bytes) {
+    const std::size_t rest = block_bytes % chunk_bytes;
+    return block_bytes / chunk_bytes * charge(chunk_bytes) + (rest > 0 ? charge(rest) : 0);
+  }
+
  private:
   /// About as much memory as an entry takes besides its payload.
   static constexpr std::size_t kLeastBytes = 64;
 
-  static std::size_t charge(const Chunk& chunk) { return std::max(chunk.bytes, kLeastBytes); }
+  static std::size_t charge(std::size_t bytes) { return std::max(bytes, kLeastBytes); }
   std::vector<Chunk> take(std::set<Chunk>::iterator first, std::set<Chunk>::iterator last) {
     std::vector<Chunk> taken;
     while (first != last) {
-      bytes_ -= charge(*first);
+      bytes_ -= charge(first->bytes);
       taken.push_back(std::move(chunks_.extract(first++).value()));
     }
     return taken;
