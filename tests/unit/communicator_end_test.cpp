@@ -256,6 +256,30 @@ TEST_P(ClosedPeer, ReceiveFromAnyRank_onceAllOthersHaveClosed_fails) {
   });
 }
 
+TEST(CommunicatorEnd, ClosedRankThatOwesABlock_onTheHostDevice_isNamedInTheError) {
+  CommunicatorOptions options = patient();
+  options.device_name = "host";
+  options.hierarchy = "flat";
+  on_ranks(2, options, [](Communicator& communicator) {
+    const bool owes = communicator.rank() == Rank{1};
+    const std::array<std::uint64_t, 2> sizes{1'000, owes ? 0u : 1'000u};
+    const std::array<std::uint64_t, 2> offsets{0, 1'000};
+    const Bytes own = pattern(sizes[index(communicator.rank())], 1);
+    Bytes all(sizes[0] + sizes[1]);
+    const Status status = end_of(
+        communicator.allgatherv(own, all, sizes, offsets, {.algorithm = Algorithm::multicast}));
+    if (owes) {
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      return;
+    }
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    ASSERT_FALSE(status.ranks().empty()) << status.to_string();
+    EXPECT_EQ(status.ranks()[0], Rank{1}) << status.to_string();
+    EXPECT_NE(status.message().find("no longer retains the chunks"), std::string::npos)
+        << status.to_string();
+  });
+}
+
 TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Bytes own(1'000), all(3'000);

@@ -147,13 +147,17 @@ void MulticastRecovery::fail_unserved(Rank by) {
 
 void MulticastRecovery::check_served() {
   if (call_.fetch->unserved_by() != kNoRank) return fail_unserved(call_.fetch->unserved_by());
-  if (!context().closing().any_closed()) return;
+  const CloseProtocol& closing = context().closing();
+  if (!closing.any_closed()) return;
+  if (!call_.fetch->idle() && closing.has_closed(call_.fetch->first_target(0)))
+    return fail_unserved(call_.fetch->first_target(0));
+  if (!call_.lossless || call_.received_all() || !context().receiver().drained()) return;
   // On a lossless device, a root's chunks arrive before the message that the root closes.
-  const bool unsent =
-      call_.lossless && !call_.gather && !call_.received_all() && context().receiver().drained();
-  if (!unsent && call_.fetch->idle()) return;
-  const Rank server = unsent ? call_.layout.blocks().front().root : call_.fetch->first_target(0);
-  if (context().closing().has_closed(server)) fail_unserved(server);
+  for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
+    const Block& block = call_.layout.blocks()[b];
+    if (closing.has_closed(block.root) && !call_.map->first_missing(b, block.psns).empty())
+      return fail_unserved(block.root);
+  }
 }
 
 void MulticastRecovery::judge_sources(Instant now) {
