@@ -758,9 +758,29 @@ TEST(Collectives, ImpossibleCalls_areRefusedWithTheReason) {
         communicator.allreduce(large, other, {DataType::float32, ReduceOperation::bit_or});
     EXPECT_EQ(meaningless.status().code(), Code::unsupported);
     has(meaningless.status().message(), "float32");
+    const auto reduce = [&](Reduction by) { return communicator.allreduce(large, other, by); };
+    has(refusal(reduce({.type = static_cast<DataType>(12)})), "no element type has the number 12");
+    has(refusal(reduce({.operation = static_cast<ReduceOperation>(9)})),
+        "operation has the number");
     const std::vector<std::uint64_t> sizes{10, 10};
     const std::vector<std::uint64_t> offsets{0, 95};
     has(refusal(communicator.allgatherv(std::span(own).first(10), large, sizes, offsets)), "95");
+  });
+}
+
+TEST(Collectives, CollectiveThatDoesNotExist_isRefusedByEveryFunctionThatTakesACall) {
+  on_ranks(1, [](Communicator& communicator) {
+    std::array<CollectiveCall, 1> calls;
+    calls[0].collective = static_cast<Collective>(kCollectives);
+    std::array<Request, 1> requests;
+    for (const Status& refused :
+         {communicator.start(calls[0]).status(), communicator.prepare(calls[0]).status(),
+          communicator.algorithm_of(calls[0]).status(), start_all(communicator, calls, requests)}) {
+      EXPECT_EQ(refused.code(), Code::invalid_argument);
+      EXPECT_NE(refused.message().find("no collective has the number 14"), std::string::npos)
+          << refused.to_string();
+    }
+    finish(communicator.barrier());
   });
 }
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "reduction/reducer.hpp"
 #include "schedule/shape.hpp"
 
 namespace tutti::runtime {
@@ -154,6 +155,15 @@ CollectiveCall without_unused_buffers(CollectiveCall call) {
   if (barrier || call.collective == Collective::broadcast) call.send = {};
   if (barrier) call.receive = {};
   return call;
+}
+
+Status check_enumerators(const CollectiveCall& call) {
+  const auto number = static_cast<std::uint32_t>(call.collective);
+  if (number >= kCollectives)
+    return failure(Code::invalid_argument,
+                   "no collective has the number {}: use a value of Collective", number);
+  if (!reduces(call.collective)) return {};
+  return reduction::Reducer::create(call.reduction.operation, call.reduction.type).status();
 }
 
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {

@@ -12,6 +12,10 @@ namespace tutti::runtime {
 /// them.
 CollectiveCall without_unused_buffers(CollectiveCall call);
 
+/// Checks that the enumerators of a call exist, and that its operation supports its element type.
+/// Tables are indexed by these values, so no other function may read an unchecked call.
+Status check_enumerators(const CollectiveCall& call);
+
 /// Checks a call. An error (invalid_argument) names the collective, the buffer and the size that
 /// the buffer needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);

@@ -477,7 +477,10 @@ std::string Communicator::flight_record() const {
 }
 
 Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
-  return at_home(*state_, [&] { return state_->route_of(call).algorithm_of(call); });
+  return at_home(*state_, [&]() -> Result<std::string> {
+    const auto route = state_->route_of(call);
+    return route ? (*route)->algorithm_of(call) : route.status();
+  });
 }
 
 std::string Communicator::device() const { return state_->device(); }

@@ -38,7 +38,8 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
       // Only the last call may wake the progress thread, because one wake-up suffices for all
       // calls.
       call.options.will_wait |= i + 1 < calls.size();
-      auto run = state.route_of(call).prepare(call);
+      const auto route = state.route_of(call);
+      auto run = route ? (*route)->prepare(call) : route.status();
       if (!run) return failure_from(run.status(), "call {}: {}", i, run.status().message());
       runs.push_back(std::move(*run));
     }

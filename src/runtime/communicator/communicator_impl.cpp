@@ -112,11 +112,12 @@ void CommunicatorImpl::add_route(std::shared_ptr<CallRoute> route) {
   });
 }
 
-CallRoute& CommunicatorImpl::route_of(const CollectiveCall& call) const {
+Result<CallRoute*> CommunicatorImpl::route_of(const CollectiveCall& call) const {
+  if (Status status = check_enumerators(call); !status) return status;
   for (const std::shared_ptr<CallRoute>& route : routes_) {
-    if (route->serves(call)) return *route;
+    if (route->serves(call)) return route.get();
   }
-  return *routes_.back();
+  return routes_.back().get();
 }
 
 Result<std::shared_ptr<RequestState>> CommunicatorImpl::start(engine::TaggedCall call,

@@ -99,12 +99,14 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   void add_route(std::shared_ptr<CallRoute> route);
   /// Sets a line that `describe` adds to its text; empty: no line.
   void set_note(std::string note) { note_ = std::move(note); }
-  /// The route that `call` takes.
-  CallRoute& route_of(const CollectiveCall& call) const;
+  /// The route that `call` takes. Fails if an enumerator of the call does not exist.
+  Result<CallRoute*> route_of(const CollectiveCall& call) const;
   /// Starts a call on its route.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call) {
     if (Status status = check_usable(); !status) return status;
-    return request_of([&] { return route_of(call).start(call); });
+    const auto route = route_of(call);
+    if (!route) return route.status();
+    return request_of([&] { return (*route)->start(call); });
   }
   /// Starts a send or a receive.
   Result<std::shared_ptr<RequestState>> start(engine::TaggedCall call, bool will_wait);

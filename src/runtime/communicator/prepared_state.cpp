@@ -26,7 +26,9 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
   own.offsets_bytes = state->offsets_bytes_;
   own.send_sizes_bytes = state->send_sizes_bytes_;
   own.send_offsets_bytes = state->send_offsets_bytes_;
-  auto run = state->communicator_->route_of(own).prepare(own);
+  const auto route = state->communicator_->route_of(own);
+  if (!route) return route.status();
+  auto run = (*route)->prepare(own);
   if (!run) return run.status();
   state->run_ = std::move(*run);
   return state;
