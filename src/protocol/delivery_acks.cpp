@@ -52,7 +52,7 @@ void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
     if (circular_before(known, acked_by_all_)) known = acked_by_all_;
   }
   std::erase_if(pending_,
-                [this](const Pending& one) { return !circular_before(acked_by_all_, one.epoch); });
+                [epoch](const Pending& one) { return circular_before(one.epoch, epoch); });
   if (pending_.empty()) due_ = kNever;
 }
 

@@ -35,6 +35,14 @@ class DeliveryAcks {
   bool has(Rank rank, std::uint32_t epoch) const;
   bool all_but(Rank me, std::uint32_t epoch) const;
 
+  /// Forgets all ACKs, and counts every epoch before `epoch` as acknowledged. The root calls this
+  /// before it sends a block if it retains no earlier one: an ACK that is 2^31 epochs old would
+  /// compare as one of a later epoch, because epochs wrap at 2^32.
+  void restart(std::uint32_t epoch) {
+    acked_by_all_ = epoch - 1;
+    acked_.clear();
+  }
+
   /// Records that every rank has begun `epoch`, which acknowledges all earlier epochs.
   void begun_by_all(std::uint32_t epoch);
 

@@ -84,5 +84,27 @@ TEST(DeliveryAcks, AckOlderThanHalfTheEpochRange_doesNotAcknowledgeANewBlock) {
   EXPECT_TRUE(acks.all_but(kMe, epoch + 10));
 }
 
+TEST(DeliveryAcks, RestartedRecord_afterHalfTheEpochRange_acknowledgesEarlierBlocksOnly) {
+  constexpr std::uint32_t kLater = (1u << 31) + 200;
+  DeliveryAcks acks(2, 1, kDelay);
+  acks.on_ack(rank_of(1), 100);
+  acks.restart(kLater);
+  EXPECT_TRUE(acks.all_but(kMe, kLater - 1));
+  EXPECT_FALSE(acks.has(rank_of(1), kLater));
+  EXPECT_FALSE(acks.all_but(kMe, kLater));
+  acks.on_ack(rank_of(1), kLater);
+  EXPECT_TRUE(acks.all_but(kMe, kLater));
+}
+
+TEST(DeliveryAcks, PendingAck_afterHalfTheEpochRange_isWithdrawnOnlyByALaterCollective) {
+  constexpr std::uint32_t kLater = (1u << 31) + 200;
+  DeliveryAcks acks(2, 1, kDelay);
+  acks.schedule(Instant{0}, rank_of(1), kLater);
+  acks.begun_by_all(kLater);
+  EXPECT_LT(acks.due(), kNever);
+  acks.begun_by_all(kLater + 1);
+  EXPECT_EQ(acks.due(), kNever);
+}
+
 }  // namespace
 }  // namespace tutti::protocol

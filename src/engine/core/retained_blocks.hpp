@@ -29,6 +29,7 @@ class RetainedBlocks {
 
   /// Copies the block that this rank has sent in collective `epoch`.
   void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
+  bool empty() const { return blocks_.empty(); }
   bool holds(std::uint32_t epoch) const { return index_of(epoch) < blocks_.size(); }
   /// True if `rank` has acknowledged every retained block.
   bool all_at(Rank rank, const protocol::DeliveryAcks& acks) const {

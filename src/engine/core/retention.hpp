@@ -26,6 +26,10 @@ class Retention {
   Retention(Rank me, std::uint32_t size, const Settings& settings, device::Endpoint& endpoint,
             MessageSender& messages, NetworkEstimates& network, observe::Counters& counters);
 
+  /// Prepares for a Broadcast that `covers` permits; called when it begins, at every rank.
+  void begin(std::uint32_t epoch) {
+    if (blocks_.empty()) acks_.restart(epoch);
+  }
   /// Whether a Broadcast of this size runs without a handshake because its root retains a copy. The
   /// result is the same on all ranks.
   bool covers(std::uint64_t broadcast_bytes) const;

@@ -130,6 +130,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
   const Rank me = context().rank();
   const std::uint32_t size = context().size();
   const Settings& settings = context().settings();
+  if (call_.retains_copy) context().retention().begin(call_.epoch);
   call_.map = std::make_unique<protocol::ChunkMap>(call_.layout);
   const auto senders = static_cast<std::uint32_t>(call_.layout.blocks().size());
   call_.sequencer = std::make_unique<protocol::Sequencer>(senders, call_.chains);
