@@ -1,6 +1,6 @@
 // Tests that a failed communicator ends its operations even if the function that reports its
-// failure throws, that a chunk for an operation without multicast fails it, and that a communicator
-// without calls watches no peer.
+// failure throws, and begins no receive; that a chunk for an operation without multicast fails it;
+// and that a communicator without calls watches no peer.
 #include "engine/core/communicator_context.hpp"
 
 #include <gtest/gtest.h>
@@ -153,6 +153,31 @@ TEST_F(FailedContext, DeliveryAckThatIsDue_wakesNoThread) {
   poll();
   poll();
   EXPECT_EQ(context_.next_deadline(), kNever);
+}
+
+TEST_F(FailedContext, ReceiveOfAMessageBeyondTheLimit_fails_andGetsNoMessage) {
+  constexpr std::size_t kPayloadBytes = 900;
+  std::array<std::byte, kPayloadBytes> buffer{};
+  std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header{};
+  std::uint64_t tag = 0;
+  while (!context_.failures().noted()) {
+    ASSERT_LT(++tag, 1'000u) << "256 KiB of unexpected messages must be too many";
+    const std::size_t header_bytes = protocol::encode_tagged({.tag = tag}, header);
+    std::vector<std::byte> message(header.begin(), header.begin() + header_bytes);
+    message.resize(header_bytes + kPayloadBytes);
+    context_.tagged().on_message(kNow, Rank{0}, message);
+  }
+  const auto completion = std::make_shared<Completion>();
+  context_.tagged().submit(
+      std::make_unique<TaggedCall>(TaggedCall{.kind = TaggedCall::Kind::receive,
+                                              .peer = Rank{0},
+                                              .tag = tag,
+                                              .buffer = buffer,
+                                              .completion = completion}));
+  poll();
+  EXPECT_TRUE(completion->done);
+  EXPECT_EQ(completion->status.code(), Code::peer_failed) << completion->status.to_string();
+  EXPECT_EQ(completion->message.bytes, 0u);
 }
 
 /// Records which peers are watched.

@@ -110,7 +110,9 @@ bool CommunicatorContext::poll(Instant now) {
   if (peers_.path_test_due(now))
     peers_.test_paths(now, operations_.progress() + tagged_.progress());
   const bool awaited_messages = tagged_.busy();
-  bool worked = tagged_.busy() && tagged_.poll(now);
+  // After a failure no receive begins: it could match a message whose data were not stored, because
+  // the message exceeded a limit.
+  bool worked = awaited_messages && !failures_.noted() && tagged_.poll(now);
   (void)messages_.take_posted();  // cleared, because the poll below sends the posted messages
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   tagged_.retry_reads(now);
