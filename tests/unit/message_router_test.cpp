@@ -16,6 +16,7 @@
 
 #include "engine/core/communicator_context.hpp"
 #include "fuzz/scripted_endpoint.hpp"
+#include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
 #include "protocol/codec/tagged_message.hpp"
 
@@ -55,6 +56,57 @@ TEST(MessageRouter, MessagesBeyondTheLimit_failTheCommunicator) {
   ASSERT_EQ(status.ranks().size(), 2u);
   EXPECT_EQ(status.ranks()[0], Rank{0});
   EXPECT_NE(status.message().find("65536"), std::string::npos) << status.to_string();
+}
+
+/// The message of a schedule that carries no bytes.
+std::vector<std::byte> data_of(std::uint32_t epoch) {
+  std::vector<std::byte> bytes(protocol::kDataHeaderBytes);
+  protocol::encode_data_header(epoch, 0, bytes.data());
+  return bytes;
+}
+
+/// Accepts all data and never ends.
+class AcceptingOperation final : public Operation {
+ public:
+  AcceptingOperation() : Operation({"barrier", "endless"}) {}
+  void on_data(Instant, Rank, std::uint32_t, std::span<const std::byte>) override { ++accepted; }
+  bool poll(Instant) override { return false; }
+  bool locally_complete() const override { return true; }
+  bool done() const override { return false; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+  int accepted = 0;
+
+ protected:
+  void start(Instant, bool) override {}
+};
+
+TEST(MessageRouter, DataWithoutPayloadBeyondTheLimit_failsTheCommunicator) {
+  // The limit is 8 MiB, and a message without payload counts as 64 bytes.
+  constexpr int kLimit = (8 << 20) / 64;
+  auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
+  fuzz::ScriptedEndpoint& endpoint = *owned;
+  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
+                              std::vector<std::string>{"rank 0", "rank 1"});
+  const auto deliver = [&](int messages, std::uint32_t epoch) {
+    for (int i = 0; i < messages; ++i) {
+      endpoint.deliver(Rank{0}, data_of(epoch));
+      context.poll(kNow);
+    }
+  };
+  deliver(kLimit, 1);
+  EXPECT_FALSE(context.failures().noted());
+  auto operation = std::make_unique<AcceptingOperation>();
+  const AcceptingOperation& begun = *operation;
+  context.operations().submit(std::move(operation));
+  context.poll(kNow);
+  EXPECT_EQ(begun.accepted, kLimit);
+  deliver(kLimit, 9);
+  EXPECT_FALSE(context.failures().noted()) << "the messages of collective #1 must make room";
+  deliver(1, 9);
+  const Status& status = context.failures().status();
+  EXPECT_EQ(status.code(), Code::peer_failed);
+  EXPECT_NE(status.message().find("sent data for collective #9"), std::string::npos)
+      << status.to_string();
 }
 
 /// Offers the first frame of a tagged message to the matcher in each poll.

@@ -17,6 +17,10 @@ class BarrierPolicy {
   /// collective that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
+  /// Overhead in bytes of storing one message for a collective that this rank has not begun. It
+  /// counts toward the limit in addition to the payload.
+  static constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
+
   /// `lossless`: true for a network that drops no packet for lack of buffers. Credits do not limit
   /// the senders there, so every collective that multicasts begins with a ready barrier.
   BarrierPolicy(const Settings& settings, bool lossless)

@@ -12,13 +12,18 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
-// At most this many bytes of data are stored for collectives that this rank has not begun. The
-// limit is never reached if all ranks call the same collectives.
+// At most this many bytes of data, including an overhead for each message, are stored for
+// collectives that this rank has not begun. The limit is never reached if all ranks call the same
+// collectives.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
 // Bit 63 of a token is 1 for a data message and 0 for a tagged message. The match slot of a data
 // message leaves this bit free, because the match slots of schedules have only 31 bits.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
+
+std::uint64_t stored_bytes(std::span<const std::byte> payload) {
+  return payload.size() + BarrierPolicy::kUnexpectedOverheadBytes;
+}
 
 std::uint64_t data_token(std::uint32_t epoch, std::uint32_t slot) {
   return kDataToken | std::uint64_t{slot} << 32 | epoch;
@@ -131,7 +136,7 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     if (!slots_.may_have_requested(message->epoch)) ++counters_.messages_rejected;
     return;
   }
-  unexpected_data_bytes_ += bytes.size();
+  unexpected_data_bytes_ += stored_bytes(message->payload);
   if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
     failures_.fail(
         failures_.misfit(from, Code::peer_failed,
@@ -205,7 +210,7 @@ void MessageRouter::deliver_unexpected(Instant now, Operation& operation) {
     operation.on_message(now, one.from, one.message);
   }
   for (const UnexpectedData& one : unexpected_data_.take(epoch)) {
-    unexpected_data_bytes_ -= one.payload.size() + protocol::kDataHeaderBytes;
+    unexpected_data_bytes_ -= stored_bytes(one.payload);
     operation.on_data(now, one.from, one.slot, one.payload);
   }
 }

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/core/barrier_policy.hpp"
+
 namespace tutti::engine {
 
 namespace {
-
-/// Overhead in bytes of storing an unexpected message, in addition to its length.
-constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
 
 /// Upper bound on the number of blocks that one rank receives in one call.
 std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
@@ -40,7 +39,8 @@ std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule:
     bytes = UINT64_MAX;  // not every rank knows all sizes, so all ranks use the largest bound
   }
   const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
-  return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
+  return messages * BarrierPolicy::kUnexpectedOverheadBytes +
+         std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
 }  // namespace tutti::engine
