@@ -734,6 +734,35 @@ TEST(Collectives, AlltoallvInPlace_sendsTheOriginalContentOfTheBuffer) {
   });
 }
 
+TEST(Collectives, ArraysThatACallDoesNotUse_areIgnored) {
+  on_ranks(2, [](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    const Bytes own = pattern(8, me);
+    Bytes all(16);
+    Bytes expected = pattern(8, 0);
+    const Bytes other = pattern(8, 1);
+    expected.insert(expected.end(), other.begin(), other.end());
+    const std::array<std::uint64_t, 2> sizes{8, 8}, offsets{0, 8};
+    // As sizes and offsets in the send buffer, these arrays name the wrong half of the own block.
+    const std::array<std::uint64_t, 2> halves{4, 4}, at{4, 4};
+    CollectiveCall call{.collective = Collective::allgatherv,
+                        .send = own,
+                        .receive = all,
+                        .sizes_bytes = sizes,
+                        .offsets_bytes = offsets,
+                        .send_sizes_bytes = halves,
+                        .send_offsets_bytes = at,
+                        .options = {.algorithm = Algorithm::ring}};
+    finish(communicator.start(call));
+    EXPECT_EQ(all, expected);
+    std::fill(all.begin(), all.end(), std::byte{0});
+    call.collective = Collective::gatherv;
+    call.options = {};
+    finish(communicator.start(call));
+    EXPECT_EQ(all, me == 0 ? expected : Bytes(16));
+  });
+}
+
 TEST(Collectives, ImpossibleCalls_areRefusedWithTheReason) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);

@@ -150,10 +150,16 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 }  // namespace
 
-CollectiveCall without_unused_buffers(CollectiveCall call) {
-  const bool barrier = call.collective == Collective::barrier;
-  if (barrier || call.collective == Collective::broadcast) call.send = {};
-  if (barrier) call.receive = {};
+CollectiveCall without_unused_buffers(CollectiveCall call, Rank rank) {
+  const auto is = [&](Collective collective) { return call.collective == collective; };
+  if (is(Collective::barrier) || is(Collective::broadcast)) call.send = {};
+  if (is(Collective::barrier)) call.receive = {};
+  const bool at_root = rank == call.root;
+  const bool exchanges = is(Collective::alltoallv);
+  if (!exchanges && !is(Collective::allgatherv) && !(is(Collective::gatherv) && at_root))
+    call.sizes_bytes = call.offsets_bytes = {};
+  if (!exchanges && !is(Collective::reduce_scatterv) && !(is(Collective::scatterv) && at_root))
+    call.send_sizes_bytes = call.send_offsets_bytes = {};
   return call;
 }
 

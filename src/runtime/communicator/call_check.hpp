@@ -8,9 +8,9 @@
 
 namespace tutti::runtime {
 
-/// The call without the buffers that its collective does not use, so that no code reads or fills
-/// them.
-CollectiveCall without_unused_buffers(CollectiveCall call);
+/// The call without the buffers and arrays that `rank` does not use in it, so that no code reads or
+/// fills them.
+CollectiveCall without_unused_buffers(CollectiveCall call, Rank rank);
 
 /// Checks that the enumerators of a call exist, and that its operation supports its element type.
 /// Tables are indexed by these values, so no other function may read an unchecked call.

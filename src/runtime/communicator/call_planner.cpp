@@ -210,7 +210,7 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
 Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   PlannedCall planned;
-  planned.call = without_unused_buffers(call);
+  planned.call = without_unused_buffers(call, facts_.rank);
   planned.block_bytes = block_bytes_of(call, facts_.size);
   const auto chosen = choose(call, planned.block_bytes);
   if (!chosen) return chosen.status();
@@ -234,7 +234,7 @@ Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
     if (!found) return found.status();
     planned.schedule = std::move(*found);
   }
-  planned.shape = shape_of(call, planned.block_bytes);
+  planned.shape = shape_of(planned.call, planned.block_bytes);
   planned.shape.eager_limit_bytes = std::min(kEagerLimitBytes, facts_.max_data_bytes);
   planned.shape.in_place = is_in_place(call, facts_.rank, planned.block_bytes);
   return planned;
@@ -247,8 +247,8 @@ Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const CollectiveCal
     return make(*planned);
   }
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
-  return std::unique_ptr<engine::Operation>(
-      engine::SlotExchangeOperation::create(without_unused_buffers(call), facts_.rank));
+  return std::unique_ptr<engine::Operation>(engine::SlotExchangeOperation::create(
+      without_unused_buffers(call, facts_.rank), facts_.rank));
 }
 
 Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const PlannedCall& planned) {
