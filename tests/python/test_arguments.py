@@ -123,6 +123,12 @@ def test_options_thatCannotBeUsed_areRefused(comm):
             comm.barrier(timeout=timeout)
 
 
+def test_reprOfOptions_doesNotShowTheJobKey():
+    text = repr(CommunicatorOptions(interface="lo", job_key=b"k" * 32))
+    assert "interface='lo'" in text
+    assert "job_key" not in text and "kkk" not in text
+
+
 def test_callThatBlocks_tellsTheLibraryThatItWaits(comm, monkeypatch):
     calls = []
     start = comm._start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from . import _declarations
@@ -96,8 +96,8 @@ class CommunicatorOptions:
     hierarchy: str | None = None
     #: The job key: 32 random bytes that only the ranks of the job have. Creation fails unless all ranks have the
     #: same key, or none has one. If None, the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is
-    #: not set either, from the unique id or the launcher.
-    job_key: bytes | None = None
+    #: not set either, from the unique id or the launcher. repr() does not show it.
+    job_key: bytes | None = field(default=None, repr=False)
     #: Traffic class of the datagrams of the device "ip": a code point such as "46", or with a priority in the
     #: queues of this host, as in "46/5". Three values separated by commas, as in "8,0,46", are the classes of
     #: calls of low, normal and high priority. If None, TUTTI_TRAFFIC_CLASS is used; if that is not set either, the
