@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(record->chunk_bytes >= kChunkGranule && record->chunk_bytes <= kMaxUdpPayload);
   require(record->datagram_bytes >= kChunkGranule && record->datagram_bytes <= kMaxUdpPayload);
+  require(record->receive_window_bytes >= kChunkGranule);
   require(record->multicast == Multicast::ud || record->multicast == Multicast::uc);
   require(record->socket.family() == AF_INET || record->socket.family() == AF_INET6);
   const auto again = encode(*record);

@@ -37,9 +37,9 @@ void check_agreement(std::span<const std::byte> bytes) {
     Bytes first;
     append(first, honest);
     std::copy_n(bytes.begin(), std::min<std::size_t>(bytes.size(), 64), first.end() - 64);
-    if (!keys->take_first(std::vector<Bytes>{first, keys->first({})}).ok()) continue;
+    if (!keys->take_first(std::vector<Bytes>{first, *keys->first({})}).ok()) continue;
     require(job_key == nullptr);
-    Bytes second(bytes.begin(), bytes.end());
+    std::vector<Bytes> second{Bytes(bytes.begin(), bytes.end()), *keys->second({})};
     require(!keys->take_second(second).ok());
   }
 }

@@ -44,7 +44,7 @@ def greeting(content):
 
 def key_offer():
     """A well-formed key offer of a rank without a job key."""
-    return b"tuttkey1" + struct.pack("<III", STOLEN, RANKS, 0) + os.urandom(32) + bytes(32)
+    return b"tuttkey2" + struct.pack("<III", STOLEN, RANKS, 0) + os.urandom(32) + bytes(32)
 
 
 class StolenPlace(unittest.TestCase):

@@ -239,9 +239,9 @@ TEST(PeerOptions, OptionThatMustAgree_ifItDiffersAtOneRank_isNamedInTheError) {
 TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamedInTheError) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::thread hostile([&] {
-    const auto keys = runtime::KeyAgreement::begin(rank_of(1), 2, nullptr);
+    auto keys = runtime::KeyAgreement::begin(rank_of(1), 2, nullptr);
     const auto bytes = keys->first(nested_arrays(60'000));
-    EXPECT_TRUE(bootstraps[1]->allgather(bytes, std::chrono::seconds(60)).ok());
+    EXPECT_TRUE(bootstraps[1]->allgather(*bytes, std::chrono::seconds(60)).ok());
   });
   const auto created = runtime::create_communicator(*bootstraps[0], {});
   hostile.join();

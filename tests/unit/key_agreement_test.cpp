@@ -49,9 +49,9 @@ class Agreement {
     }
   }
 
-  Contributions first() const {
+  Contributions first() {
     Contributions all;
-    for (const KeyAgreement& one : ranks) all.push_back(one.first(kOptions));
+    for (KeyAgreement& one : ranks) all.push_back(one.first(kOptions).value());
     return all;
   }
 
@@ -66,16 +66,22 @@ class Agreement {
       if (r == victim) change_first(seen);
       ends.push_back(ranks[r].take_first(seen).status());
     }
-    auto sealed = ends[0].ok() ? ranks[0].second(kAddress) : Result<Bytes>(ends[0]);
+    Contributions addresses(ranks.size());
+    Status drawn = ends[0];
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      auto own = ends[r].ok() ? ranks[r].second(kAddress) : Result<Bytes>(ends[r]);
+      if (own) addresses[r] = *own;
+      if (r == 0) drawn = own.status();
+    }
     std::vector<Result<Secret>> secrets;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
-      if (!ends[r].ok() || !sealed) {
-        secrets.emplace_back(ends[r].ok() ? sealed.status() : ends[r]);
+      if (!ends[r].ok() || !drawn.ok()) {
+        secrets.emplace_back(ends[r].ok() ? drawn : ends[r]);
         continue;
       }
-      Contributions seen{*sealed};
+      Contributions seen = addresses;
       if (r == victim) change_second(seen);
-      secrets.push_back(ranks[r].take_second(seen[0]));
+      secrets.push_back(ranks[r].take_second(seen));
       if (secrets.back()) {
         EXPECT_EQ(seen[0], kAddress);
       }
@@ -137,7 +143,8 @@ TEST(KeyAgreement, RankWithAnotherJobKey_isNamedInTheError) {
   for (const std::size_t r : {0u, 1u}) {
     EXPECT_EQ(ends[r].status().message(),
               "the job key of rank 2 differs from that of rank " + std::to_string(r) +
-                  ": give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key");
+                  ", or the bootstrap changed its bytes: give all ranks the same key file "
+                  "(TUTTI_JOB_KEY_FILE) or the same job_key");
   }
   EXPECT_EQ(ends[2].status().message().find("the job key of rank 0 differs from that of rank 2"),
             0u);
@@ -153,7 +160,7 @@ TEST(KeyAgreement, RankWithoutAJobKey_isNamedInTheError) {
 
 TEST(KeyAgreement, ReplacedPublicKey_inAJobWithAKey_isRefusedAsAWrongKey) {
   const Secret key = key_of('5');
-  const Agreement stranger({nullptr, nullptr, nullptr});
+  Agreement stranger({nullptr, nullptr, nullptr});
   const auto put_its_key = [&](Contributions& seen) {
     const Bytes other = stranger.first()[2];
     std::copy_n(other.begin() + 20, 32, seen[2].begin() + 20);
@@ -164,7 +171,7 @@ TEST(KeyAgreement, ReplacedPublicKey_inAJobWithAKey_isRefusedAsAWrongKey) {
 
 TEST(KeyAgreement, ChangedOffer_preventsTheOpeningOfTheSecret) {
   // Rank 1 receives a public key that differs from the one that rank 2 sent.
-  const Agreement stranger({nullptr, nullptr, nullptr});
+  Agreement stranger({nullptr, nullptr, nullptr});
   const auto ends = Agreement({nullptr, nullptr, nullptr}).run(1, [&](Contributions& seen) {
     seen[2] = stranger.first()[2];
   });
@@ -181,6 +188,46 @@ TEST(KeyAgreement, ChangedPeerOptions_preventTheOpeningOfTheSecret) {
     seen[0].back() ^= std::byte{1};
   });
   EXPECT_NE(ends[1].status().message().find("cannot be unsealed"), std::string::npos);
+}
+
+TEST(KeyAgreement, PeerOptionsChangedForAllRanks_inAJobWithAKey_areRefusedByAllRanks) {
+  const Secret key = key_of('5');
+  Agreement agreement({&key, &key, &key});
+  Contributions all = agreement.first();
+  all[1].back() ^= std::byte{1};
+  for (const std::size_t r : {0u, 2u}) {
+    EXPECT_EQ(agreement.ranks[r].take_first(all).status().message().find(
+                  "the job key of rank 1 differs from that of rank " + std::to_string(r) +
+                  ", or the bootstrap changed its bytes"),
+              0u);
+  }
+  EXPECT_EQ(agreement.ranks[1].take_first(all).status().message().find(
+                "the bootstrap does not return the bytes that rank 1 contributed"),
+            0u);
+}
+
+TEST(KeyAgreement, OwnContributionChangedOnTheWay_isRefusedInBothExchanges) {
+  const Change change = [](Contributions& seen) { seen[1].back() ^= std::byte{1}; };
+  for (const auto& ends : {Agreement({nullptr, nullptr}).run(1, change),
+                           Agreement({nullptr, nullptr}).run(1, nothing, change)}) {
+    EXPECT_EQ(ends[1].status().message().find(
+                  "the bootstrap does not return the bytes that rank 1 contributed"),
+              0u)
+        << ends[1].status().message();
+  }
+}
+
+TEST(KeyAgreement, View_isEqualAtAllRanks_untilOneReceivesAnotherAddress) {
+  Agreement same({nullptr, nullptr, nullptr});
+  expect_one_secret(same.run());
+  EXPECT_EQ(same.ranks[0].view(), same.ranks[1].view());
+  EXPECT_EQ(same.ranks[0].view(), same.ranks[2].view());
+  EXPECT_NE(same.ranks[0].view(), ExchangeView{});
+  Agreement apart({nullptr, nullptr, nullptr});
+  expect_one_secret(
+      apart.run(0, nothing, [](Contributions& seen) { seen[2].back() ^= std::byte{1}; }));
+  EXPECT_EQ(apart.ranks[1].view(), apart.ranks[2].view());
+  EXPECT_NE(apart.ranks[0].view(), apart.ranks[1].view());
 }
 
 TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamedInTheError) {
@@ -262,13 +309,21 @@ class Record {
   Bytes bytes_;
 };
 
-class RecordedBootstrap final : public Bootstrap {
+class PassingBootstrap : public Bootstrap {
  public:
-  RecordedBootstrap(std::unique_ptr<Bootstrap> inner, Record& record)
-      : inner_(std::move(inner)), record_(record) {}
+  explicit PassingBootstrap(std::unique_ptr<Bootstrap> inner) : inner_(std::move(inner)) {}
   Rank rank() const override { return inner_->rank(); }
   std::uint32_t size() const override { return inner_->size(); }
   std::string description() const override { return inner_->description(); }
+
+ protected:
+  std::unique_ptr<Bootstrap> inner_;
+};
+
+class RecordedBootstrap final : public PassingBootstrap {
+ public:
+  RecordedBootstrap(std::unique_ptr<Bootstrap> inner, Record& record)
+      : PassingBootstrap(std::move(inner)), record_(record) {}
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override {
     record_.add(mine);
@@ -279,8 +334,23 @@ class RecordedBootstrap final : public Bootstrap {
   std::uint32_t exchanges = 0;
 
  private:
-  std::unique_ptr<Bootstrap> inner_;
   Record& record_;
+};
+
+/// Changes the bytes that a rank receives in one of the two exchanges.
+class ChangingBootstrap final : public PassingBootstrap {
+ public:
+  ChangingBootstrap(std::unique_ptr<Bootstrap> inner, std::uint32_t exchange, Change change)
+      : PassingBootstrap(std::move(inner)), exchange_(exchange), change_(std::move(change)) {}
+  Result<Contributions> allgather(std::span<const std::byte> mine, Nanoseconds timeout) override {
+    auto all = inner_->allgather(mine, timeout);
+    if (all && exchange_-- == 0) change_(*all);
+    return all;
+  }
+
+ private:
+  std::uint32_t exchange_;  ///< number of exchanges that remain before the changed one
+  Change change_;
 };
 
 /// An `ip` device that records the secret given to its endpoints.
@@ -415,6 +485,67 @@ TEST(KeyAgreement, SearchInCapturedBytes_findsAKeyInRawHexAndBase64Form) {
   behind_one_byte.resize(36);
   EXPECT_TRUE(hides(base64_of(behind_one_byte)));
   EXPECT_FALSE(hides(std::string(1000, 'a')));
+}
+
+/// The errors of three ranks with a job key that create a communicator over `ip`. In `exchange`,
+/// each rank in `victims` receives changed bytes.
+std::vector<Status> create_over_changed_bytes(std::uint32_t exchange, const Change& change,
+                                              const std::vector<std::uint32_t>& victims,
+                                              CommunicatorOptions options) {
+  auto bootstraps = make_local_bootstraps(3);
+  std::vector<Status> ends(bootstraps.size());
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < ends.size(); ++r) {
+    const bool victim = std::find(victims.begin(), victims.end(), r) != victims.end();
+    threads.emplace_back([&, r, victim] {
+      ChangingBootstrap bootstrap(std::move(bootstraps[r]), exchange, victim ? change : nothing);
+      CommunicatorOptions own = options;
+      own.device = std::make_shared<SecretKeepingDevice>();
+      own.job_key.emplace();
+      ends[r] = runtime::create_communicator(bootstrap, own).status();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ends;
+}
+
+TEST(KeyAgreement, AddressChangedAtOneRank_failsTheCreationOnAllRanks) {
+  constexpr std::size_t kWindowAt = 8;
+  const auto lower_the_window = [](Contributions& seen) {
+    std::fill_n(seen[1].begin() + kWindowAt, 8, std::byte{0});
+    seen[1][kWindowAt + 1] = std::byte{0x10};
+  };
+  for (const bool authenticate : {true, false}) {
+    CommunicatorOptions options = test::patient();
+    options.authenticate = authenticate;
+    const auto ends = create_over_changed_bytes(1, lower_the_window, {0}, options);
+    for (std::uint32_t r = 0; r < ends.size(); ++r) {
+      EXPECT_EQ(ends[r].code(), Code::invalid_argument);
+      EXPECT_EQ(ends[r].message().find("the bootstrap gave rank " + std::to_string(r == 0 ? 1 : 0)),
+                0u)
+          << ends[r].message();
+    }
+  }
+}
+
+TEST(KeyAgreement, OptionsChangedForAllRanks_failTheCreationOnAllRanks) {
+  // The peer options end with require_multicast, a number of 64 bits.
+  const auto clear_require_multicast = [](Contributions& seen) {
+    for (Bytes& one : seen) {
+      EXPECT_EQ(one[one.size() - 8], std::byte{1});
+      one[one.size() - 8] = std::byte{0};
+    }
+  };
+  CommunicatorOptions options = test::patient();
+  options.require_multicast = true;
+  const auto ends = create_over_changed_bytes(0, clear_require_multicast, {0, 1, 2}, options);
+  for (const std::uint32_t r : {0u, 1u, 2u}) {
+    EXPECT_EQ(ends[r].message().find("the job key of rank " + std::to_string(r == 0 ? 1 : 0) +
+                                     " differs from that of rank " + std::to_string(r) +
+                                     ", or the bootstrap changed its bytes"),
+              0u)
+        << ends[r].message();
+  }
 }
 
 TEST(KeyAgreement, WrongJobKey_failsTheCreation_andTheRankIsNamedInTheError) {

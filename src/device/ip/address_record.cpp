@@ -77,6 +77,13 @@ Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
         "use one version of Tutti on all ranks",
         record.datagram_bytes, kChunkGranule, kMaxUdpPayload);
   }
+  if (record.receive_window_bytes < kChunkGranule) {
+    return failure(
+        Code::invalid_argument,
+        "an endpoint's address announces a receive window of {} bytes instead of {} or more: use "
+        "one version of Tutti on all ranks",
+        record.receive_window_bytes, kChunkGranule);
+  }
   if (multicast > static_cast<std::uint32_t>(Multicast::uc)) {
     return failure(
         Code::invalid_argument,

@@ -136,6 +136,7 @@ class CommunicatorImpl::Creation {
   std::uint32_t workers_ = 0;
   std::uint32_t max_connections_ = 0;
   PriorityRequest priority_;
+  ExchangeView view_{};
   Result<std::string> traces_ = std::string();  ///< directory of TUTTI_TRACE; empty: no trace
 };
 
@@ -214,7 +215,9 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
 Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   const auto own = own_options();
   if (!own) return own.status();
-  auto contributions = bootstrap_.allgather(keys.first(own->encode()), options_.create_timeout);
+  const auto first = keys.first(own->encode());
+  if (!first) return first.status();
+  auto contributions = bootstrap_.allgather(*first, options_.create_timeout);
   if (!contributions) return contributions.status();
   if (Status status = take_greetings(keys, *contributions); !status) return in_job(status);
   // Each rank proposes a communicator number above all that it has used, so no rank has used the
@@ -297,8 +300,9 @@ Status CommunicatorImpl::Creation::open() {
                                r, made_.greetings_[r].host));
     }
   }
-  const auto secret = keys->take_second(addresses->front());
+  const auto secret = keys->take_second(*addresses);
   if (!secret) return secret.status();
+  view_ = keys->view();
   auto child_key = crypto::derive(*secret, "tutti child key 1");
   if (!child_key) return child_key.status();
   made_.child_key_ = std::move(*child_key);
@@ -338,12 +342,13 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
   return facts;
 }
 
-/// Finds out whether the network passes multicast. If it does not, rank 0 logs a warning, or the
-/// creation fails if multicast is required.
+/// Finds out whether all ranks have the same view of the exchanges, and whether the network passes
+/// multicast. If it does not, rank 0 logs a warning, or the creation fails if multicast is required.
 Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   const bool shared_memory = made_.device_ == "host";
   const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";
-  auto findings = check_membership(*made_.context_, host_names(made_.greetings_), wanted, timeout);
+  auto findings =
+      check_membership(*made_.context_, host_names(made_.greetings_), view_, wanted, timeout);
   if (!findings) return findings.status();
   if (findings->narrow) use_shorter_datagrams(*findings->narrow);
   MulticastGap gap = std::move(findings->gap);

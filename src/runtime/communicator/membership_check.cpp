@@ -44,6 +44,15 @@ struct Report {
   /// if `narrow` is 0.
   std::uint32_t narrow_source = 0;
   std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the path from narrow_source
+  ExchangeView view{};             ///< this rank's view of the exchanges
+};
+
+/// The inputs of a check. `names` contains the hosts of the ranks.
+struct CheckRequest {
+  const std::vector<std::string>& names;
+  const ExchangeView& view;
+  bool multicast;
+  std::vector<std::uint32_t> sizes;  ///< lengths of probes, descending
 };
 
 /// The ranks with which a rank exchanges unicast probes: those at distances 1, 2, 4 and so on in
@@ -62,19 +71,19 @@ std::vector<Rank> partners_of(Rank rank, std::uint32_t size) {
 
 class MembershipCheck {
  public:
-  /// Tests the paths with probes of the lengths in `sizes`, which must be in descending order. If
-  /// `multicast` is false, only unicast paths are tested.
-  MembershipCheck(engine::CommunicatorContext& context, const std::vector<std::string>& names,
-                  bool multicast, std::vector<std::uint32_t> sizes)
+  /// If `request.multicast` is false, only unicast paths are tested.
+  MembershipCheck(engine::CommunicatorContext& context, CheckRequest request)
       : context_(context),
-        names_(names),
-        multicast_(multicast),
-        sizes_(std::move(sizes)),
+        names_(request.names),
+        multicast_(request.multicast),
+        sizes_(std::move(request.sizes)),
         partners_(sizes_.front() > 0 ? partners_of(context.rank(), context.size())
                                      : std::vector<Rank>()),
         membership_(context.rank(), context.size(),
-                    multicast ? context.endpoint().subgroup_count() : 0, partners_, sizes_.front()),
+                    multicast_ ? context.endpoint().subgroup_count() : 0, partners_,
+                    sizes_.front()),
         reports_(context.size()) {
+    own_.view = request.view;
     context_.router().keep_probes(true);
   }
   ~MembershipCheck() { context_.router().keep_probes(false); }
@@ -91,6 +100,7 @@ class MembershipCheck {
   bool done() const { return exchanged_->done.load(std::memory_order_acquire); }
   Status late(Nanoseconds timeout);
   std::string name(std::uint32_t rank) const;
+  Status compare_views() const;
   MulticastGap gap() const;
   std::optional<NarrowPath> narrow_path() const;
 
@@ -213,6 +223,18 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   return narrowest;
 }
 
+/// Every rank compares all views with its own, so if any two differ, the check fails on all ranks.
+Status MembershipCheck::compare_views() const {
+  const auto other = std::find_if(reports_.begin(), reports_.end(),
+                                  [&](const Report& one) { return one.view != own_.view; });
+  if (other == reports_.end()) return {};
+  return failure(Code::invalid_argument,
+                 "the bootstrap gave {} other bytes than {}: use a bootstrap that delivers the "
+                 "bytes of each rank unchanged to all ranks",
+                 name(static_cast<std::uint32_t>(other - reports_.begin())),
+                 name(index(context_.rank())));
+}
+
 /// The first pair of ranks between which multicast does not pass; empty if there is none.
 MulticastGap MembershipCheck::gap() const {
   const auto deaf = std::find_if(reports_.begin(), reports_.end(),
@@ -242,18 +264,13 @@ Result<MembershipFindings> MembershipCheck::run(Nanoseconds timeout) {
     wait_readable(context_.endpoint());
   }
   if (!exchanged_->status) return exchanged_->status;
+  if (Status status = compare_views(); !status) return status;
   return MembershipFindings{gap(), narrow_path()};
 }
 
-struct CheckRequest {
-  const std::vector<std::string>* names;
-  bool multicast;
-  std::vector<std::uint32_t> sizes;
-};
-
 Result<MembershipFindings> run_check(engine::CommunicatorContext& context, CheckRequest request,
                                      Nanoseconds timeout) {
-  MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
+  MembershipCheck check(context, std::move(request));
   auto findings = guarded([&] { return check.run(timeout); });
   // After an error, the Allgather of the reports may still write to `check`, a variable of this
   // function. The Allgather is therefore ended before the function returns.
@@ -264,15 +281,16 @@ Result<MembershipFindings> run_check(engine::CommunicatorContext& context, Check
 }  // namespace
 
 Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
-                                            const std::vector<std::string>& names, bool multicast,
+                                            const std::vector<std::string>& names,
+                                            const ExchangeView& view, bool multicast,
                                             Nanoseconds timeout) {
   if (context.size() == 1) return MembershipFindings();
   const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
-  auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
+  auto findings = run_check(context, {names, view, multicast, {sizes.front()}}, timeout);
   if (!findings || !findings->narrow) return findings;
   // The second check finds the longest size that passes every path. All ranks run it or none
   // does, because the findings of the first check are equal on all ranks.
-  auto sized = run_check(context, {&names, multicast, sizes}, timeout);
+  auto sized = run_check(context, {names, view, multicast, sizes}, timeout);
   if (!sized) return sized.status();
   findings->narrow = std::move(sized->narrow);
   return findings;

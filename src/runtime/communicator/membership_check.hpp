@@ -1,5 +1,6 @@
-// The membership check of a new communicator: the ranks find out together whether the network
-// passes multicast from every rank to every other rank, and how long its datagrams may be.
+// The membership check of a new communicator: the ranks find out together whether all of them
+// received the same bytes from the bootstrap, whether the network passes multicast from every rank
+// to every other rank, and how long its datagrams may be.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "engine/core/communicator_context.hpp"
+#include "runtime/keys/key_agreement.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -46,9 +48,11 @@ struct MembershipFindings {
 
 /// Collective. Each rank sends probes by multicast to all ranks, and by unicast to some, until it
 /// has the result of every rank. Fails with Code::timeout if a rank does not answer within
-/// `timeout`. `names` are the ranks' hosts. If `multicast` is false, no rank multicasts.
+/// `timeout`, and on all ranks with Code::invalid_argument if two ranks differ in `view`. `names`
+/// are the ranks' hosts. If `multicast` is false, no rank multicasts.
 Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
-                                            const std::vector<std::string>& names, bool multicast,
+                                            const std::vector<std::string>& names,
+                                            const ExchangeView& view, bool multicast,
                                             Nanoseconds timeout);
 
 }  // namespace tutti::runtime

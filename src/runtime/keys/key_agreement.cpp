@@ -14,10 +14,22 @@ namespace {
 
 constexpr std::string_view kTranscriptLabel = "tutti key agreement 1";
 constexpr std::string_view kSealLabel = "tutti sealed secret 1";
+constexpr std::string_view kViewLabel = "tutti exchange view 1";
 
 Bytes bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
+}
+
+/// The hash of `start` and of the hash of each contribution, so that no byte can move from one
+/// contribution to the next.
+Result<crypto::Digest> digest_of(Bytes start, std::span<const Bytes> contributions) {
+  for (const Bytes& one : contributions) {
+    const auto digest = crypto::sha256(one);
+    if (!digest) return digest.status();
+    put(start, *digest);
+  }
+  return crypto::sha256(start);
 }
 
 }  // namespace
@@ -26,26 +38,27 @@ Result<KeyAgreement> KeyAgreement::begin(Rank rank, std::uint32_t size,
                                          const crypto::Secret* job_key) {
   auto pair = crypto::KeyPair::random();
   if (!pair) return pair.status();
-  KeyOffer own{.rank = index(rank),
-               .size = size,
-               .keyed = job_key != nullptr,
-               .public_key = pair->public_key()};
-  if (job_key != nullptr) {
-    const auto proof = prove(own, *job_key);
-    if (!proof) return proof.status();
-    own.proof = *proof;
-  }
+  const KeyOffer own{.rank = index(rank),
+                     .size = size,
+                     .keyed = job_key != nullptr,
+                     .public_key = pair->public_key()};
   return KeyAgreement(std::move(*pair), own, job_key);
 }
 
-Bytes KeyAgreement::first(std::span<const std::byte> peer_options) const {
-  Bytes bytes;
-  append(bytes, own_);
-  bytes.insert(bytes.end(), peer_options.begin(), peer_options.end());
-  return bytes;
+Result<Bytes> KeyAgreement::first(std::span<const std::byte> peer_options) {
+  if (job_key_ != nullptr) {
+    const auto proof = prove(own_, peer_options, *job_key_);
+    if (!proof) return proof.status();
+    own_.proof = *proof;
+  }
+  own_first_.clear();
+  append(own_first_, own_);
+  put(own_first_, peer_options);
+  return own_first_;
 }
 
-Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
+Status KeyAgreement::check(const KeyOffer& offer, std::span<const std::byte> peer_options,
+                           std::uint32_t rank) const {
   if (offer.rank != rank || offer.size != own_.size) {
     return failure(
         Code::invalid_argument,
@@ -57,38 +70,42 @@ Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
     return failure(Code::invalid_argument, "rank {} has a job key but rank {} has none: {}",
                    offer.keyed ? rank : own_.rank, offer.keyed ? own_.rank : rank, kGiveSameKey);
   }
-  if (job_key_ == nullptr) return {};
-  const auto proof = prove(offer, *job_key_);
+  // This rank's own contribution needs no proof: it is compared with the bytes that were sent.
+  if (job_key_ == nullptr || rank == own_.rank) return {};
+  const auto proof = prove(offer, peer_options, *job_key_);
   if (!proof) return proof.status();
   if (crypto::equal(*proof, offer.proof)) return {};
-  return failure(Code::invalid_argument, "the job key of rank {} differs from that of rank {}: {}",
+  return failure(Code::invalid_argument,
+                 "the job key of rank {} differs from that of rank {}, or the bootstrap changed "
+                 "its bytes: {}",
                  rank, own_.rank, kGiveSameKey);
+}
+
+/// Fails unless there is one contribution for each rank and that of this rank is as it was sent.
+Status KeyAgreement::compare_own(std::span<const Bytes> contributions, const Bytes& sent) const {
+  if (contributions.size() == own_.size && contributions[own_.rank] == sent) return {};
+  return failure(Code::invalid_argument,
+                 "the bootstrap does not return the bytes that rank {} contributed: make the "
+                 "bootstrap gather the bytes of all ranks, unchanged and in rank order",
+                 own_.rank);
 }
 
 Result<std::vector<std::span<const std::byte>>> KeyAgreement::take_first(
     std::span<const Bytes> contributions) {
   std::vector<std::span<const std::byte>> peer_options;
-  Bytes digests = bytes_of(kTranscriptLabel);
   public_keys_.clear();
   for (std::uint32_t rank = 0; rank < contributions.size(); ++rank) {
     const std::span<const std::byte> bytes = contributions[rank];
     const auto offer = decode_key_offer(bytes);
     if (!offer)
       return failure(offer.status().code(), "rank {}: {}", rank, offer.status().message());
-    if (Status status = check(*offer, rank); !status) return status;
-    const auto digest = crypto::sha256(bytes);
-    if (!digest) return digest.status();
-    digests.insert(digests.end(), digest->begin(), digest->end());
+    const auto options = bytes.subspan(KeyOffer::kBytes);
+    if (Status status = check(*offer, options, rank); !status) return status;
     public_keys_.push_back(offer->public_key);
-    peer_options.push_back(bytes.subspan(KeyOffer::kBytes));
+    peer_options.push_back(options);
   }
-  if (public_keys_.size() != own_.size || public_keys_[own_.rank] != own_.public_key) {
-    return failure(Code::invalid_argument,
-                   "the bootstrap does not return the bytes that rank {} contributed: make the "
-                   "bootstrap gather the bytes of all ranks, unchanged and in rank order",
-                   own_.rank);
-  }
-  const auto transcript = crypto::sha256(digests);
+  if (Status status = compare_own(contributions, own_first_); !status) return status;
+  const auto transcript = digest_of(bytes_of(kTranscriptLabel), contributions);
   if (!transcript) return transcript.status();
   transcript_ = *transcript;
   return peer_options;
@@ -143,11 +160,13 @@ Result<Bytes> KeyAgreement::second(std::span<const std::byte> address) {
       bytes.insert(bytes.end(), sealed->begin(), sealed->end());
     }
   }
-  bytes.insert(bytes.end(), address.begin(), address.end());
+  put(bytes, address);
+  own_second_ = bytes;
   return bytes;
 }
 
-Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
+/// The secret that rank 0 drew: at rank 0 its own, at another rank unsealed from `contribution`.
+Result<crypto::Secret> KeyAgreement::open_secret(std::span<const std::byte> contribution) {
   if (contribution.size() < sealed_bytes()) {
     return failure(
         Code::invalid_argument,
@@ -160,7 +179,7 @@ Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
     const auto key = sealing_key(0);
     if (!key) return key.status();
     const auto sealed =
-        std::span(contribution).subspan(kSealedSecretBytes * (own_.rank - 1), kSealedSecretBytes);
+        contribution.subspan(kSealedSecretBytes * (own_.rank - 1), kSealedSecretBytes);
     if (!crypto::unseal(*key, sealed, secret.writable())) {
       return failure(
           Code::invalid_argument,
@@ -169,8 +188,20 @@ Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
           own_.rank);
     }
   }
-  contribution.erase(contribution.begin(),
-                     contribution.begin() + static_cast<std::ptrdiff_t>(sealed_bytes()));
+  return secret;
+}
+
+Result<crypto::Secret> KeyAgreement::take_second(std::span<Bytes> contributions) {
+  if (Status status = compare_own(contributions, own_second_); !status) return status;
+  Bytes& first = contributions.front();
+  auto secret = open_secret(first);
+  if (!secret) return secret.status();
+  const auto seen = digest_of({transcript_.begin(), transcript_.end()}, contributions);
+  if (!seen) return seen.status();
+  const Bytes label = bytes_of(kViewLabel);
+  const crypto::HkdfInput input{.key = secret->bytes(), .salt = *seen, .info = label};
+  if (Status status = crypto::hkdf(input, view_); !status) return status;
+  first.erase(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(sealed_bytes()));
   return secret;
 }
 

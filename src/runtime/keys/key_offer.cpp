@@ -11,8 +11,8 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr std::string_view kMagic = "tuttkey1";
-constexpr std::string_view kProofLabel = "tutti job key proof 1";
+constexpr std::string_view kMagic = "tuttkey2";
+constexpr std::string_view kProofLabel = "tutti job key proof 2";
 constexpr std::size_t kKeyOffset = 20;
 
 void put_text(Bytes& bytes, std::string_view text) { put(bytes, std::as_bytes(std::span(text))); }
@@ -52,10 +52,14 @@ Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
   return offer;
 }
 
-Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key) {
+Result<KeyOffer::Proof> prove(const KeyOffer& offer, std::span<const std::byte> peer_options,
+                              const crypto::Secret& job_key) {
+  const auto options = crypto::sha256(peer_options);
+  if (!options) return options.status();
   Bytes info;
   put_text(info, kProofLabel);
   append_claims(info, offer);
+  put(info, *options);
   KeyOffer::Proof proof;
   if (Status status = crypto::hkdf({.key = job_key.bytes(), .info = info}, proof); !status)
     return status;

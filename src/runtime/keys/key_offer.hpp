@@ -15,7 +15,7 @@
 namespace tutti::runtime {
 
 /// The first bytes of a rank's contribution to the first exchange: the rank's ephemeral public key,
-/// and a proof that the rank has the job key.
+/// and a proof that a rank with the job key made the whole contribution.
 struct KeyOffer {
   static constexpr std::size_t kBytes = 84;
   using Proof = std::array<std::byte, 32>;
@@ -24,7 +24,7 @@ struct KeyOffer {
   std::uint32_t size = 0;
   bool keyed = false;  ///< whether the rank has a job key
   crypto::PublicKey public_key{};
-  Proof proof{};  ///< proof that the rank has the job key; all zeros if it has none
+  Proof proof{};  ///< made with the job key; all zeros if the rank has none
 };
 
 /// Appends an offer to `bytes`.
@@ -33,8 +33,9 @@ void append(Bytes& bytes, const KeyOffer& offer);
 /// Decodes the offer with which `bytes` begins.
 Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes);
 
-/// Computes the proof of an offer: the value of a pseudorandom function, with the job key as key
-/// and the offer's other fields as input.
-Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key);
+/// Computes the proof of an offer: the value of a pseudorandom function, with the job key as key,
+/// and the offer's other fields and the peer options behind the offer as input.
+Result<KeyOffer::Proof> prove(const KeyOffer& offer, std::span<const std::byte> peer_options,
+                              const crypto::Secret& job_key);
 
 }  // namespace tutti::runtime
