@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <initializer_list>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -10,6 +11,43 @@ namespace {
 
 constexpr std::uint64_t kMaxLinks = std::uint64_t{1} << 31;
 constexpr std::uint32_t kMaxLevels = 6;
+
+/// The product of numbers, or kMaxLinks + 1 if it is greater than kMaxLinks.
+std::uint64_t bounded_product(std::initializer_list<std::uint32_t> numbers) {
+  std::uint64_t product = 1;
+  for (const std::uint32_t number : numbers) product = std::min(product * number, kMaxLinks + 1);
+  return product;
+}
+
+Status check_dragonfly(const DragonflyShape& shape) {
+  const std::uint64_t ports = std::uint64_t{shape.spines_per_group} * shape.global_ports_per_spine;
+  if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
+      shape.hosts_per_leaf == 0) {
+    return failure(Code::invalid_argument,
+                   "a dragonfly+ topology cannot have {} groups, {} leaf switches per group, {} "
+                   "spine switches per group and {} hosts per leaf switch: use 1 or more of each",
+                   shape.groups, shape.leaves_per_group, shape.spines_per_group,
+                   shape.hosts_per_leaf);
+  }
+  if (ports < shape.groups - 1) {
+    return failure(Code::invalid_argument,
+                   "a dragonfly+ group with {} global ports cannot reach {} other groups: add "
+                   "spine switches, or global ports per spine switch",
+                   ports, shape.groups - 1);
+  }
+  // Each host and each pair of a leaf and a spine switch has two links, each global port has one.
+  const std::uint64_t links =
+      2 * bounded_product({shape.groups, shape.leaves_per_group, shape.hosts_per_leaf}) +
+      2 * bounded_product({shape.groups, shape.leaves_per_group, shape.spines_per_group}) +
+      bounded_product({shape.groups, shape.spines_per_group, shape.global_ports_per_spine});
+  if (links > kMaxLinks) {
+    return failure(Code::invalid_argument,
+                   "the dragonfly+ topology has more than {} links: use fewer groups, switches, "
+                   "hosts or ports",
+                   kMaxLinks);
+  }
+  return {};
+}
 
 Status check_tree(const FatTreeShape& shape) {
   const std::size_t levels = shape.down.size();
@@ -127,22 +165,9 @@ Topology Topology::single_switch(std::uint32_t hosts, LinkSpec spec) {
 }
 
 Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
+  if (const Status fits = check_dragonfly(shape); !fits) return fits;
   const std::uint32_t peers = shape.groups - 1;
   const std::uint64_t ports = std::uint64_t{shape.spines_per_group} * shape.global_ports_per_spine;
-  if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
-      shape.hosts_per_leaf == 0) {
-    return failure(Code::invalid_argument,
-                   "a dragonfly+ topology cannot have {} groups, {} leaf switches per group, {} "
-                   "spine switches per group and {} hosts per leaf switch: use 1 or more of each",
-                   shape.groups, shape.leaves_per_group, shape.spines_per_group,
-                   shape.hosts_per_leaf);
-  }
-  if (ports < peers) {
-    return failure(Code::invalid_argument,
-                   "a dragonfly+ group with {} global ports cannot reach {} other groups: add "
-                   "spine switches, or global ports per spine switch",
-                   ports, peers);
-  }
   const std::uint32_t leaves = shape.groups * shape.leaves_per_group;
   const std::uint32_t switches = leaves + shape.groups * shape.spines_per_group;
   TopologyBuilder builder;

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "sim/simulation/ranks/aggregated_call.hpp"
+#include "sim/simulation/ranks/collective_run.hpp"
 #include "sim/simulation/ranks/hierarchy_rank.hpp"
 #include "wire/header.hpp"
 
@@ -47,6 +48,19 @@ Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
                  number);
 }
 
+/// Checks that the result of a collective fits its buffers, which have memory of their own only if
+/// the packets carry bytes.
+Status check_bytes(const CollectiveSpec& what, const CommunicatorSpec& spec, std::uint32_t number) {
+  const std::uint32_t ranks = calling_ranks(spec);
+  const std::uint64_t most = std::uint64_t{1} << (spec.nic.carry_bytes ? 32 : 40);
+  const std::uint64_t blocks = result_bytes({.kind = what.kind, .bytes = 1}, ranks);
+  if (blocks == 0 || what.bytes <= most / blocks) return {};
+  return failure(Code::invalid_argument,
+                 "communicator {} of {} ranks runs {} with {} bytes, whose result has more than {} "
+                 "bytes: use at most {}",
+                 number, ranks, to_string(what.kind), what.bytes, most, most / blocks);
+}
+
 Status check_size(const CommunicatorSpec& spec, std::uint32_t number) {
   if (spec.hosts.empty()) {
     return failure(Code::invalid_argument, "communicator {} has 0 ranks: use at least 1", number);
@@ -61,6 +75,7 @@ Status check_size(const CommunicatorSpec& spec, std::uint32_t number) {
   }
   const std::uint32_t ranks = calling_ranks(spec);
   for (const CollectiveSpec& what : spec.collectives) {
+    if (Status status = check_bytes(what, spec, number); !status) return status;
     if (!is_rooted(what.kind) || index(what.root) < ranks) continue;
     return failure(Code::invalid_argument,
                    "communicator {} runs {} with the root {}, but {} ranks call it: use a root "

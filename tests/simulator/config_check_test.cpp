@@ -53,6 +53,15 @@ TEST(ConfigCheck, CommunicatorWithoutRanksPulsesOrSubgroups_isRefused) {
   EXPECT_TRUE(outcome("", "", "subgroups=256").ok());
 }
 
+TEST(ConfigCheck, ResultOfTooManyBytes_isRefused) {
+  expect_refused(outcome("run allgather:6148914691236517206"),
+                 "communicator 0 of 3 ranks runs allgather with 6148914691236517206 bytes, whose "
+                 "result has more than 4294967296 bytes: use at most 1431655765");
+  expect_refused(outcome("run alltoall:4611686018427387904"), "use at most 477218588");
+  expect_refused(outcome("run broadcast:1099511627777", "carry=no"),
+                 "more than 1099511627776 bytes: use at most 1099511627776");
+}
+
 TEST(ConfigCheck, RootThatCallsNoCollective_isRefused) {
   expect_refused(outcome("run broadcast:100:3"), "the root 3, but 3 ranks call it");
   expect_refused(outcome("communicator ranks=3 aggregator-slots=2\nrun reduce:80:2"),

@@ -271,6 +271,19 @@ TEST(Topology, ImpossibleTreesAreRefused) {
   EXPECT_FALSE(Topology::dragonfly_plus({}).ok());
 }
 
+TEST(Topology, DragonflyWithTooManyLinks_isRefused) {
+  constexpr std::uint32_t kMost = UINT32_MAX;
+  for (const DragonflyShape& shape :
+       {DragonflyShape{1, 1, 1, kMost, 0}, DragonflyShape{65536, 65536, 1, 1, 65536},
+        DragonflyShape{1, kMost, kMost, kMost, kMost}, DragonflyShape{2, 1, 65536, 1, 65536}}) {
+    const auto topology = Topology::dragonfly_plus(shape);
+    EXPECT_EQ(topology.status().message().find(
+                  "the dragonfly+ topology has more than 2147483648 links: use fewer groups"),
+              0u)
+        << topology.status().message();
+  }
+}
+
 TEST(Topology, SmallTopologiesKeepTheInvariants) {
   EXPECT_EQ(check(Topology::back_to_back()), 2u);
   EXPECT_EQ(Topology::back_to_back().hosts(), 2u);
