@@ -263,6 +263,40 @@ class Traces(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("trace-abc-0.json is not a trace of Tutti", done.stderr)
 
+    def merge_of(self, event=None, **fields):
+        """Merges one file, whose header has these fields and which has this event."""
+        header = {"job": "abc", "rank": 0, "size": 2, "oldest_spans_dropped": 0, "clock_of_rank_0": True,
+                  "clock_offset_ns": 0, "clock_error_ns": 0, "clock_exchanges": 0, "origin_ns": 0, **fields}
+        events = [{"ph": "M", "pid": 1, "tid": 1, "name": "thread_name", "args": {"name": "owner"}},
+                  {"ph": "X", "pid": 1, "tid": 1, "name": "work", "cat": "owner", "ts": 1.5, "dur": 2.5, **(event or {})}]
+        (self.folder / "trace-abc-0.json").write_text(
+            json.dumps({"otherData": {"tutti_trace": header}, "traceEvents": events}))
+        return run(TUTTI, "trace", "merge", self.folder, "-o", self.folder / "merged.json")
+
+    def test_merge_of_a_file_with_values_out_of_range_names_it(self):
+        for text, fields in (("size is 0 instead of 1 to 1048576", {"size": 0}),
+                             ("size is 1048577 instead of 1 to 1048576", {"size": 2**20 + 1}),
+                             ("size is not a whole number in its range", {"size": -1}),
+                             ("rank is 2 instead of 0 to 1", {"rank": 2}),
+                             ("clock_error_ns is not a whole number", {"clock_error_ns": -1}),
+                             ("origin_ns has several values", {"origin_ns": [0] * 9}),
+                             ("ts of an event is 1e+300 us instead of at most", {"event": {"ts": 1e300}}),
+                             ("ts of an event is -5000000000000 us instead of at most", {"event": {"ts": -5e12}}),
+                             ("an event ends before it begins, or too late", {"event": {"dur": -1}}),
+                             ("an event ends before it begins, or too late", {"event": {"ts": 4e12, "dur": 4e12}})):
+            with self.subTest(text=text):
+                done = self.merge_of(**fields)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn("trace-abc-0.json is not a trace of Tutti (" + text, done.stderr)
+
+    def test_merge_shows_only_the_known_fields_of_a_header(self):
+        done = self.merge_of(size=2**20, added={"nested": [1]})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        merged = Merged(self.folder / "merged.json")
+        self.assertEqual(len(merged.about["ranks_missing"]), 2**20 - 1)
+        self.assertEqual(merged.about["ranks"][0]["size"], 2**20)
+        self.assertNotIn("added", merged.about["ranks"][0])
+
 
 if __name__ == "__main__":
     TUTTI = sys.argv.pop(1)

@@ -4,15 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stdexcept>
 #include <tuple>
 
 #include "base/error.hpp"
+#include "runtime/bootstrap/packed_number.hpp"
 
 namespace tutti::app {
 namespace {
@@ -22,6 +25,20 @@ using observe::TraceTime;
 using observe::TraceTrack;
 
 constexpr const char* kHeader = "tutti_trace";
+/// The fields of a file's header that the merged trace shows.
+constexpr std::array kShownFields{"job",
+                                  "rank",
+                                  "size",
+                                  "oldest_spans_dropped",
+                                  "clock_of_rank_0",
+                                  "clock_offset_ns",
+                                  "clock_error_ns",
+                                  "clock_exchanges",
+                                  "origin_ns"};
+constexpr std::uint64_t kMaxRanks = 1 << 20;
+constexpr std::uint64_t kMaxClockErrorNs = std::uint64_t{1} << 61;  ///< two of them fit a sum
+/// About 53 days: the difference of any two times up to this one fits TraceTime.
+constexpr TraceTime kMaxTime{4'600'000'000'000'000'000};
 
 /// The values that identify a message, equal in the spans of sender and receiver.
 struct MessageKey {
@@ -39,8 +56,22 @@ struct MessageEnd {
   TraceTime end;
 };
 
-TraceTime time_of(const json& microseconds) {
-  return TraceTime(std::llround(microseconds.get<double>() * 1e6));
+/// A whole number of a header. Throws std::out_of_range unless it is from `least` to `most`.
+std::uint64_t number(const json& header, const char* name, std::uint64_t least,
+                     std::uint64_t most) {
+  const auto value = runtime::whole<std::uint64_t>(header.at(name), name);
+  if (value >= least && value <= most) return value;
+  throw std::out_of_range(fmt::format("{} is {} instead of {} to {}", name, value, least, most));
+}
+
+/// A time of an event, in microseconds in the file. Throws std::out_of_range if it is too long.
+TraceTime time_of(const json& event, const char* name) {
+  const double picoseconds = event.at(name).get<double>() * 1e6;
+  if (std::abs(picoseconds) <= static_cast<double>(kMaxTime.count()))
+    return TraceTime(std::llround(picoseconds));
+  throw std::out_of_range(fmt::format("{} of an event is {} us instead of at most {:.0f} us", name,
+                                      picoseconds / 1e6,
+                                      static_cast<double>(kMaxTime.count()) / 1e6));
 }
 
 /// The name of the job in a file name "trace-JOB-RANK.json"; "" for other file names.
@@ -84,7 +115,7 @@ class Merge {
     const json content = json::parse(file, nullptr, false);
     try {
       add(content);
-    } catch (const json::exception& error) {
+    } catch (const std::exception& error) {
       return failure(Code::invalid_argument, "file {} is not a trace of Tutti ({}): remove it",
                      path, error.what());
     }
@@ -101,15 +132,21 @@ class Merge {
 
  private:
   void add(const json& content) {
-    json header = content.at("otherData").at(kHeader);
-    const auto rank = header.at("rank").get<std::uint32_t>();
-    ranks_.insert(rank);
+    const json& header = content.at("otherData").at(kHeader);
     merged_.job = header.at("job").get<std::string>();
-    merged_.size = header.at("size").get<std::uint32_t>();
-    merged_.dropped += header.at("oldest_spans_dropped").get<std::uint64_t>();
-    errors_ns_.push_back(header.at("clock_error_ns").get<std::int64_t>());
+    merged_.size = static_cast<std::uint32_t>(number(header, "size", 1, kMaxRanks));
+    ranks_.insert(static_cast<std::uint32_t>(number(header, "rank", 0, merged_.size - 1)));
+    merged_.dropped += number(header, "oldest_spans_dropped", 0, UINT64_MAX);
+    errors_ns_.push_back(
+        static_cast<std::int64_t>(number(header, "clock_error_ns", 0, kMaxClockErrorNs)));
     for (const json& event : content.at("traceEvents")) add_event(event);
-    headers_.push_back(std::move(header));
+    json& shown = headers_.emplace_back();
+    for (const char* name : kShownFields) {
+      const json& value = header.at(name);
+      if (value.is_structured())
+        throw std::out_of_range(fmt::format("{} has several values", name));
+      shown[name] = value;
+    }
   }
 
   void add_event(const json& event) {
@@ -124,7 +161,7 @@ class Merge {
       return;
     }
     if (kind != "X" && kind != "i") return;
-    const TraceTime begin = time_of(event.at("ts"));
+    const TraceTime begin = time_of(event, "ts");
     const auto category = event.value("cat", std::string());
     observe::TraceArguments arguments;
     std::map<std::string, std::int64_t> values;
@@ -137,7 +174,9 @@ class Merge {
       merged_.trace.mark(track, name, begin, category, arguments);
       return;
     }
-    const TraceTime length = time_of(event.at("dur"));
+    const TraceTime length = time_of(event, "dur");
+    if (length.count() < 0 || begin + length > kMaxTime)
+      throw std::out_of_range("an event ends before it begins, or too late");
     merged_.trace.add(track, name, begin, length, category, arguments);
     note_message(category, values, {track, begin, begin + length});
   }
