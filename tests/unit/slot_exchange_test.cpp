@@ -358,6 +358,22 @@ TEST_P(SlotExchange, BarrierWithBuffers_ignoresThem) {
   });
 }
 
+TEST_P(SlotExchange, BarrierAfterARunOfBroadcasts_completes) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    for (std::uint64_t i = 0; i < kSlots; ++i) broadcast(communicator, 8, 0, i);
+    finish(communicator.barrier(by_slots()));
+    EXPECT_EQ(counters_of(communicator).at("slot_exchanges"), kSlots + 1);
+  });
+}
+
+TEST_P(SlotExchange, RootThatChanges_amongMoreRanksThanSlots_completes) {
+  constexpr std::uint32_t kRanks = kSlots + 2;
+  on_ranks(kRanks, options(), [&](Communicator& communicator) {
+    for (std::uint32_t i = 0; i < 3 * kRanks; ++i) broadcast(communicator, 8, i % kRanks, i);
+    EXPECT_EQ(counters_of(communicator).at("slot_exchanges"), 3 * kRanks);
+  });
+}
+
 TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::atomic<int> named{0};
   std::barrier ready(3);
@@ -537,7 +553,7 @@ struct SlotExchanges {
       for (const Rank missing : slot_exchanges[r]->missing()) {
         again += slot_exchanges[index(missing)]->resend(slot_exchanges[r]->exchange()) ? 1 : 0;
       }
-      for (const Rank behind : slot_exchanges[r]->unacked()) {
+      for (const Rank behind : slot_exchanges[r]->awaited_acks()) {
         slot_exchanges[r]->on_acked(behind, slot_exchanges[index(behind)]->acked());
       }
     }
@@ -587,6 +603,70 @@ TEST(LossySlotExchange, EveryEntryArrivesDespiteLosses) {
     }
   }
   EXPECT_GT(job.again, 20u);
+}
+
+/// Runs Broadcasts of 8 bytes from the given roots. Each rank leaves an exchange as soon as it has
+/// completed it.
+void broadcast_from(SlotExchanges& job, const std::vector<std::uint32_t>& roots) {
+  const Bytes block = pattern(8, 1);
+  for (const std::uint32_t root : roots) {
+    const device::ExchangeHeader broadcast{.flow = device::ExchangeHeader::Flow::root_to_all,
+                                           .purpose = 1,
+                                           .root = rank_of(root),
+                                           .block_bytes = 8};
+    for (auto& one : job.slot_exchanges) EXPECT_TRUE(one->enter(broadcast, block).ok());
+    if (!job.slot_exchanges[root]->complete()) {
+      job.repair();
+      job.slot_exchanges[root]->collect();
+    }
+    for (auto& one : job.slot_exchanges) {
+      one->collect();
+      ASSERT_TRUE(one->complete()) << "root " << root;
+      one->leave();
+    }
+  }
+}
+
+TEST(LossySlotExchange, RankThatPublishesFirstAfterManyExchanges_asksForTheAcksThatItNeeds) {
+  SlotExchanges job(3);
+  broadcast_from(job, std::vector<std::uint32_t>(kSlots, 0));
+  const Bytes block = pattern(8, 2);
+  for (auto& one : job.slot_exchanges) {
+    EXPECT_TRUE(one->enter(all_to_all(8), block).ok());
+    EXPECT_TRUE(one->slot_busy());
+  }
+  EXPECT_TRUE(job.slot_exchanges[1]->unacked().empty()) << "rank 1 has published nothing yet";
+  EXPECT_EQ(job.slot_exchanges[0]->awaited_acks().size(), 2u);
+  EXPECT_EQ(job.slot_exchanges[1]->awaited_acks(), std::vector<Rank>{rank_of(2)})
+      << "the entries of rank 0 acknowledge the exchanges before them";
+  job.repair();
+  for (auto& one : job.slot_exchanges) one->collect();
+  for (auto& one : job.slot_exchanges) {
+    one->collect();
+    EXPECT_TRUE(one->complete());
+  }
+}
+
+TEST(LossySlotExchange, EntryOfAnotherRank_provesThatTheSlotIsFree) {
+  SlotExchanges job(3);
+  broadcast_from(job, std::vector<std::uint32_t>(kSlots, 0));
+  const Bytes block = pattern(8, 2);
+  for (auto& one : job.slot_exchanges) EXPECT_TRUE(one->enter(all_to_all(8), block).ok());
+  for (const std::uint32_t peer : {1u, 2u})
+    job.slot_exchanges[0]->on_acked(rank_of(peer), job.slot_exchanges[peer]->acked());
+  job.slot_exchanges[0]->collect();
+  EXPECT_EQ(job.slot_exchanges[1]->collect().size(), 1u);
+  EXPECT_TRUE(job.slot_exchanges[1]->slot_busy());
+  job.slot_exchanges[1]->collect();
+  EXPECT_FALSE(job.slot_exchanges[1]->slot_busy()) << "rank 0 knew that every rank has its entries";
+}
+
+TEST(LossySlotExchange, RootThatChanges_amongMoreRanksThanSlots_neverWaitsForever) {
+  constexpr std::uint32_t kRanks = kSlots + 4;
+  SlotExchanges job(kRanks);
+  std::vector<std::uint32_t> roots;
+  for (std::uint32_t i = 0; i < 3 * kRanks; ++i) roots.push_back(i % kRanks);
+  broadcast_from(job, roots);
 }
 
 TEST(LossySlotExchange, GatheredEntriesAreSentToTheRootAlone) {

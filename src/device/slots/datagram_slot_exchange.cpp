@@ -61,11 +61,18 @@ std::uint32_t DatagramSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
+/// Number of the exchange that used the slot of the present exchange last; 0: none.
+std::uint64_t DatagramSlotExchange::last_user_of_slot() const {
+  return number() - std::min<std::uint64_t>(number(), kSlots);
+}
+
 /// True if the present exchange may use its slot: every peer has acknowledged the exchange that is
 /// kSlots earlier.
 bool DatagramSlotExchange::slot_is_free() {
+  const std::uint64_t last_user = last_user_of_slot();
+  if (last_user <= acked_by_all_) return true;
   for (std::uint32_t r = 0; r < size(); ++r) {
-    if (rank_of(r) != me() && number() > acked_by_[r] + kSlots) return false;
+    if (rank_of(r) != me() && acked_by_[r] < last_user) return false;
   }
   return true;
 }
@@ -136,6 +143,9 @@ std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
   const PeerSlot& slot = slot_of(rank, number());
   // An entry of the present exchange proves that its rank has acknowledged the previous exchange.
   acked_by_[index(rank)] = std::max(acked_by_[index(rank)], number() - 1);
+  // The rank published it in a free slot, so every rank has acknowledged the earlier user of the
+  // slot.
+  acked_by_all_ = last_user_of_slot();
   return SlotEntry{rank, slot.header, slot.block};
 }
 
@@ -207,16 +217,24 @@ bool DatagramSlotExchange::restore(Rank from, std::span<const std::byte> bytes) 
 
 void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {
   // A rank that needs no entry of this rank may be ahead of this rank, so `last` may be later than
-  // the present exchange.
+  // the present exchange. No rank is 2^31 exchanges away from this rank.
+  const std::int64_t ahead = static_cast<std::int32_t>(last - exchange());
+  const std::int64_t acked = static_cast<std::int64_t>(number()) + ahead;
   std::uint64_t& known = acked_by_[index(rank)];
-  const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
-  if (advance <= INT32_MAX) known += advance;
+  if (acked > static_cast<std::int64_t>(known)) known = static_cast<std::uint64_t>(acked);
 }
 
-std::vector<Rank> DatagramSlotExchange::unacked() const {
+std::vector<Rank> DatagramSlotExchange::awaited_acks() const {
+  return ranks_behind(slot_busy() ? std::max(last_published_, last_user_of_slot())
+                                  : last_published_);
+}
+
+/// The other ranks that are not known to have acknowledged `exchange`.
+std::vector<Rank> DatagramSlotExchange::ranks_behind(std::uint64_t exchange) const {
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < size(); ++r) {
-    if (rank_of(r) != me() && acked_by_[r] < last_published_) ranks.push_back(rank_of(r));
+    const bool acked = std::max(acked_by_[r], acked_by_all_) >= exchange;
+    if (rank_of(r) != me() && !acked) ranks.push_back(rank_of(r));
   }
   return ranks;
 }

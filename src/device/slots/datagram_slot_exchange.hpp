@@ -43,7 +43,8 @@ class DatagramSlotExchange final : public SlotExchange {
   std::span<const std::byte> entry(std::uint32_t missed) const override;
   bool restore(Rank from, std::span<const std::byte> bytes) override;
   void on_acked(Rank rank, std::uint32_t last) override;
-  std::vector<Rank> unacked() const override;
+  std::vector<Rank> unacked() const override { return ranks_behind(last_published_); }
+  std::vector<Rank> awaited_acks() const override;
 
   /// True while this rank is in an exchange that it has not left.
   bool waits() const { return acked_ != number(); }
@@ -65,6 +66,8 @@ class DatagramSlotExchange final : public SlotExchange {
   };
 
   std::uint32_t pieces_of(std::uint64_t block_bytes) const;
+  std::uint64_t last_user_of_slot() const;
+  std::vector<Rank> ranks_behind(std::uint64_t exchange) const;
   PeerSlot& slot_of(Rank rank, std::uint64_t exchange) {
     return peer_slots_[index(rank) * kSlots + exchange % kSlots];
   }
@@ -88,6 +91,7 @@ class DatagramSlotExchange final : public SlotExchange {
   std::vector<PeerSlot> peer_slots_;
   /// Number of the last exchange that each rank is known to have acknowledged, indexed by rank.
   std::vector<std::uint64_t> acked_by_;
+  std::uint64_t acked_by_all_ = 0;  ///< an exchange that every rank is known to have acknowledged
   std::array<Own, kSlots> own_;
   std::uint64_t acked_ = 0;
   std::uint64_t last_published_ = 0;

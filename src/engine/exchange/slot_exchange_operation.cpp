@@ -91,7 +91,8 @@ void SlotExchangeOperation::start(Instant now, bool) {
   }
   if (slot_exchange_->loses()) {
     request_after_ = kRequestAfter;
-    request_at_ = slot_exchange_->slot_busy() ? now : now + request_after_;
+    request_at_ = now + request_after_;
+    if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
   }
   // The receive buffer holds the blocks of all ranks in rank order, so this rank's block is copied
   // to its position there.

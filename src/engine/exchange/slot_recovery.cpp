@@ -63,13 +63,18 @@ void SlotRecovery::request_entries(Instant now, std::span<const Rank> ranks, std
 }
 
 void SlotRecovery::request_acks(Instant now) {
-  for (const Rank rank : unacked()) outbox_.send(rank, MessageKind::slot_ack_request, 0);
+  if (slots_ == nullptr) return;
+  for (const Rank rank : still_open(slots_->awaited_acks()))
+    outbox_.send(rank, MessageKind::slot_ack_request, 0);
   messages_.send(now, outbox_);
 }
 
 std::vector<Rank> SlotRecovery::unacked() const {
-  if (slots_ == nullptr) return {};
-  std::vector<Rank> ranks = slots_->unacked();
+  return slots_ == nullptr ? std::vector<Rank>() : still_open(slots_->unacked());
+}
+
+/// Those of `ranks` that have not closed.
+std::vector<Rank> SlotRecovery::still_open(std::vector<Rank> ranks) const {
   std::erase_if(ranks, [this](Rank one) { return closed_.contains(one); });
   return ranks;
 }

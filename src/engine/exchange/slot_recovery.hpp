@@ -47,7 +47,8 @@ class SlotRecovery {
   bool may_have_requested(std::uint32_t epoch) const {
     return requests_reliably_ && !circular_before(requested_epoch_, epoch);
   }
-  /// Asks the ranks whose ACKs are missing which exchange they have finished last.
+  /// Asks the ranks whose ACKs are missing, or keep this rank's slot busy, which exchange they have
+  /// finished last.
   void request_acks(Instant now);
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
@@ -64,6 +65,7 @@ class SlotRecovery {
 
  private:
   bool answer(Instant now, Rank from, const protocol::Message& request);
+  std::vector<Rank> still_open(std::vector<Rank> ranks) const;
 
   std::uint32_t size_;
   device::SlotExchange* slots_;  ///< slot exchange of the endpoint; null unless it can lose entries
