@@ -137,7 +137,8 @@ void add_messages(Corpus& corpus) {
   encode_data_header(1, 0, header.data());
   const Bytes answer(24, std::byte{1});
   corpus.add("data_message_fuzz", "data", join(header, answer));
-  corpus.add("data_message_fuzz", "clear_to_send", encode(ClearToSend{.key = 3, .offset = 64}));
+  corpus.add("data_message_fuzz", "clear_to_send",
+             encode(ClearToSend{.key = 3, .offset = 64, .size_bytes = 100}));
   for (const auto& [name, message] :
        {std::pair<const char*, TaggedMessage>{"eager", {.kind = TaggedKind::eager, .tag = 5}},
         {"ready", {.kind = TaggedKind::ready, .number = 1, .tag = 5, .length_bytes = 9, .key = 7}},

@@ -1,6 +1,7 @@
 // Tests every algorithm of every collective over the real network stack, with the ranks as threads
 // of this process. The results must have the right bits, and counters must show the path that the
 // data took.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -713,6 +714,35 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
         EXPECT_NE(said[rank], "ok") << "rank " << rank;
       }
     }
+  }
+}
+
+/// Runs a call with blocks of `sizes[rank]` bytes, too long to be sent eagerly, and expects that
+/// both ranks fail. A sender that learns the size at its receiver names both sizes.
+void expect_sizes_differ(Collective collective, const std::array<std::size_t, 2>& sizes) {
+  SCOPED_TRACE(to_string(collective));
+  const auto said = said_by_two([&](Communicator& communicator, std::uint32_t rank) {
+    const bool gathers = collective == Collective::gather;
+    const Bytes own((gathers ? 1 : 2) * sizes[rank]);
+    Bytes all(gathers && rank == 1 ? 0 : 2 * sizes[rank]);
+    return outcome_of(communicator.start(
+        {.collective = collective, .send = own, .receive = all, .root = rank_of(0)}));
+  });
+  expect_both_heard(said);
+  for (const std::string& one : said) EXPECT_NE(one, "ok");
+  const auto named = [&](std::size_t me) {
+    return said[me].find(fmt::format("sends {} bytes, but rank {}", sizes[me], 1 - me)) !=
+               std::string::npos &&
+           said[me].find(fmt::format("expects {})", sizes[1 - me])) != std::string::npos;
+  };
+  EXPECT_TRUE(named(1) || (collective == Collective::alltoall && named(0))) << said[0] << "\n"
+                                                                            << said[1];
+}
+
+TEST(Collectives, LongBlocksOfDifferentSizesAtTwoRanks_failAtBoth) {
+  for (const auto& sizes : {std::array<std::size_t, 2>{200'000, 100'000}, {200'000, 300'000}}) {
+    expect_sizes_differ(Collective::gather, sizes);
+    expect_sizes_differ(Collective::alltoall, sizes);
   }
 }
 

@@ -57,7 +57,7 @@ void CounterSteps::begin_wait(Instant now, schedule::TaskIndex task) {
   for (const schedule::Key& source : schedule_->keys(task)) {
     if (!words.tell(source.source)) continue;
     context_->messages().send_data(now, source.source, epoch_, source.slot | schedule::kCtsSlots,
-                                   encode(protocol::ClearToSend{key->key, 0}), priority_);
+                                   encode(protocol::ClearToSend{.key = key->key}), priority_);
   }
   waiting_ = task;
 }

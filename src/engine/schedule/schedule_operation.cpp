@@ -355,7 +355,10 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   const Task& task = call_.schedule->tasks()[at];
   context().messages().send_data(
       now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
-      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}), priority());
+      encode(protocol::ClearToSend{.key = key->key,
+                                   .offset = filled.target.offset_bytes,
+                                   .size_bytes = filled.target.size_bytes}),
+      priority());
 }
 
 void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
@@ -372,8 +375,10 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
       return;
     }
     space_->keyed_keys[arrival] = *memory_key;
-    context().messages().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
-                                   encode(protocol::ClearToSend{memory_key->key, 0}), priority());
+    context().messages().send_data(
+        now, key.source, epoch(), key.slot | schedule::kCtsSlots,
+        encode(protocol::ClearToSend{.key = memory_key->key, .size_bytes = landing.size()}),
+        priority());
   }
   fold_arrived_keys(at);
 }
@@ -481,6 +486,14 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   const bool waits = task && (counted || space_->filled[*task].transfer == Transfer::rendezvous);
   if (!waits || !clear || space_->departures[*task].clear) {
     reject(from, slot, "a clear-to-send that matches no message of this rank");
+    return;
+  }
+  const std::uint64_t source_bytes = space_->filled[*task].source.size_bytes;
+  if (clear->size_bytes != source_bytes) {
+    reject(
+        from, slot,
+        fmt::format("{} sends {} bytes, but {} expects {}", context().names().of(context().rank()),
+                    source_bytes, context().names().of(from), clear->size_bytes));
     return;
   }
   DepartureState& departure = space_->departures[*task];

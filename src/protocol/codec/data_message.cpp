@@ -27,6 +27,7 @@ std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear) {
   std::array<std::byte, kClearToSendBytes> bytes;
   std::memcpy(bytes.data(), &clear.key, 8);
   std::memcpy(bytes.data() + 8, &clear.offset, 8);
+  std::memcpy(bytes.data() + 16, &clear.size_bytes, 8);
   return bytes;
 }
 
@@ -35,6 +36,7 @@ std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes
   ClearToSend clear;
   std::memcpy(&clear.key, bytes.data(), 8);
   std::memcpy(&clear.offset, bytes.data() + 8, 8);
+  std::memcpy(&clear.size_bytes, bytes.data() + 16, 8);
   return clear;
 }
 

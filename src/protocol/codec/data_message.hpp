@@ -42,8 +42,9 @@ std::optional<DataMessage> decode_data(std::span<const std::byte> bytes);
 struct ClearToSend {
   std::uint64_t key = 0;
   std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;  ///< size of the message that the receiver expects; 0 for a counter
 };
-inline constexpr std::size_t kClearToSendBytes = 16;
+inline constexpr std::size_t kClearToSendBytes = 24;
 
 std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear);
 /// Decodes a clear-to-send; nothing unless the bytes are exactly one clear-to-send.

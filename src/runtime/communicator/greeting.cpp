@@ -16,8 +16,9 @@ namespace tutti::runtime {
 
 namespace {
 
-// The bytes with which peer options begin. The digit at the end is the version of the format.
-constexpr std::string_view kFormat = "tuttopt3";
+// The bytes with which peer options begin. The digit at the end is the version of these options and
+// of the messages between ranks, so ranks whose messages differ refuse each other at creation.
+constexpr std::string_view kFormat = "tuttopt4";
 
 /// Identifies the network namespace and the boot of the host. Two processes with equal identities
 /// reach each other by loopback.
