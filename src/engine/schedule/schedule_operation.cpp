@@ -135,7 +135,8 @@ Status ScheduleOperation::prepare_call() {
   space.arrivals.resize(schedule.arrivals().size());
   space.keyed.resize(schedule.arrivals().size());
   space.keyed_keys.assign(schedule.arrivals().size(), std::nullopt);
-  for (ArrivalState& arrival : space.arrivals) arrival.posted = arrival.arrived = false;
+  for (ArrivalState& arrival : space.arrivals)
+    arrival.posted = arrival.placed = arrival.arrived = false;
   space.keys.fill(std::nullopt);
   space.board.reset(schedule);
   completion()->chunks_total = space.board.total();
@@ -432,13 +433,15 @@ std::optional<std::span<std::byte>> ScheduleOperation::place_of(Rank from, std::
                                                                 std::size_t payload_bytes) {
   const auto arrival = call_.schedule->arrival_of(from, slot);
   if (!begun_ || !arrival) return std::nullopt;
-  const ArrivalState& state = space_->arrivals[*arrival];
+  ArrivalState& state = space_->arrivals[*arrival];
   const TaskIndex task = call_.schedule->arrivals()[*arrival].task;
   const schedule::FilledTask& filled = space_->filled[task];
-  const bool awaited =
-      state.posted && !state.arrived && call_.schedule->tasks()[task].kind == TaskKind::recv &&
-      filled.transfer == Transfer::eager && filled.target.size_bytes == payload_bytes;
+  const bool awaited = state.posted && !state.arrived && !state.placed &&
+                       call_.schedule->tasks()[task].kind == TaskKind::recv &&
+                       filled.transfer == Transfer::eager &&
+                       filled.target.size_bytes == payload_bytes;
   if (!awaited) return std::nullopt;
+  state.placed = true;
   return memory_.at(filled.target);
 }
 
@@ -484,7 +487,10 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   const auto clear = protocol::decode_clear_to_send(payload);
   const bool counted = task && call_.schedule->tasks()[*task].counted;
   const bool waits = task && (counted || space_->filled[*task].transfer == Transfer::rendezvous);
-  if (!waits || !clear || space_->departures[*task].clear) {
+  CounterWords& words = context().operations().counter_words();
+  const bool repeated =
+      task && (space_->departures[*task].clear || (counted && words.key_of(from)));
+  if (!waits || !clear || repeated) {
     reject(from, slot, "a clear-to-send that matches no message of this rank");
     return;
   }
@@ -498,7 +504,7 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   }
   DepartureState& departure = space_->departures[*task];
   departure.clear = *clear;
-  if (counted) context().operations().counter_words().learn(from, {clear->key});
+  if (counted) words.learn(from, {clear->key});
   if (departure.issued) transfer(now, *task);
 }
 

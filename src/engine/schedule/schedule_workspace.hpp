@@ -20,6 +20,9 @@ namespace tutti::engine {
 /// The state of a message that the schedule receives.
 struct ArrivalState {
   bool posted = false;  ///< true: the receive task was issued
+  /// True: the device has the target and may store a message there. It gets the target only once,
+  /// because a second message could still arrive after the call, whose buffer may be freed by then.
+  bool placed = false;
   /// True: the data has arrived, in its target if `posted`, else in `unexpected`.
   bool arrived = false;
   std::vector<std::byte> unexpected;
