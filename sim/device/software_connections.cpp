@@ -144,6 +144,20 @@ bool SoftwareConnections::transmit(std::uint32_t) {
 
 void SoftwareConnections::send_sign_of_life() { (void)nic_->multicast->post_probe(0, 0); }
 
+void SoftwareConnections::probe_path(Rank peer, std::uint32_t) {
+  // A probe for which the send queue has no room counts as lost.
+  if (unsent_.size() >= nic_->settings.send_queue_frames) return;
+  Payload* payload = nic_->payloads->allocate(wire::kHeaderBytes, 1);
+  datagrams_.encode_probe(peer, {}, payload->data());
+  unsent_.push_back({.kind = NicPacketKind::datagram,
+                     .communicator = communicator_,
+                     .source = rank_,
+                     .destination = peer,
+                     .payload = payload});
+  ++nic_->counters.send_calls;
+  port_->ready(queue_);
+}
+
 // ---- arrivals -----------------------------------------------------------------------------------
 
 void SoftwareConnections::on_packet(const NicPacket& packet) {
@@ -173,8 +187,13 @@ bool SoftwareConnections::receive(Instant now) {
         one.payload->bytes(),
         [&](Rank source) { return port_->host_of(source) == one.sender_host; }, nic_->counters);
     if (one.stranger) ++(received ? nic_->strangers_accepted : nic_->strangers_refused);
-    if (received && !received->probe)
+    if (received && received->probe) {
+      channels_.on_probe(now,
+                         {.opcode = Opcode::probe, .peer = received->source, .immediate = kUnicast},
+                         completions_);
+    } else if (received) {
       channels_.on_frame(now, received->source, received->frame, completions_);
+    }
     nic_->payloads->release(one.payload);
   }
   return readable();

@@ -74,6 +74,7 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
   bool receive(Instant now) override;
   bool send(Instant now, Rank peer, rc::RcChannel& channel) override;
   void send_sign_of_life() override;
+  void probe_path(Rank peer, std::uint32_t bytes) override;
   void enqueue(Rank peer, const rc::OutgoingFrame& frame);
   std::size_t take(Instant now, std::span<Completion> completions);
 

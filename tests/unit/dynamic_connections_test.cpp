@@ -36,6 +36,7 @@ struct Side final : FrameSocket, CompletionSink {
   bool receive(Instant now) override;
   bool send(Instant now, Rank peer, RcChannel& channel) override;
   void send_sign_of_life() override;
+  void probe_path(Rank peer, std::uint32_t bytes) override;
   void push(const Completion& completion) override {
     if (completion.opcode == Opcode::failure) {
       failures.push_back(completion);
@@ -64,7 +65,9 @@ struct Side final : FrameSocket, CompletionSink {
   std::map<Rank, std::vector<Bytes>> arrived;
   std::vector<Completion> failures;
   int probes = 0;
-  int posted = 0;  ///< READs that RankWhoseConnectionsAreAllBusy_isNotDeclaredDead has posted
+  std::map<Rank, int> dropped_answered;  ///< by peer: answers to its dropped frames
+  int signs_multicast = 0;
+  int posted = 0;  ///< READs that RankWhoseConnectionsAreAllBusy has posted
   int completed = 0;
   int aborted = 0;
 };
@@ -76,6 +79,8 @@ class Network {
     for (std::uint32_t r = 0; r < ranks; ++r)
       sides_.push_back(std::make_unique<Side>(*this, rank_of(r), ranks, limits));
   }
+
+  bool passes_multicast = true;
 
   Side& operator[](std::uint32_t rank) { return *sides_[rank]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(sides_.size()); }
@@ -122,8 +127,15 @@ bool Side::send(Instant now, Rank peer, RcChannel& channel) {
   return true;
 }
 
+void Side::probe_path(Rank peer, std::uint32_t) {
+  ++dropped_answered[peer];
+  Side& to = network[index(peer)];
+  to.channels.on_probe(network.now(), {.opcode = Opcode::probe, .peer = me}, to);
+}
+
 void Side::send_sign_of_life() {
-  for (std::uint32_t r = 0; r < network.size(); ++r) {
+  ++signs_multicast;
+  for (std::uint32_t r = 0; r < network.size() && network.passes_multicast; ++r) {
     if (rank_of(r) == me) continue;
     network[r].channels.on_probe(network.now(), {.opcode = Opcode::probe, .peer = me}, network[r]);
   }
@@ -325,8 +337,9 @@ TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReported
   }
 }
 
-TEST(DynamicConnections, RankWhoseConnectionsAreAllBusy_isNotDeclaredDead) {
+TEST(DynamicConnections, RankWhoseConnectionsAreAllBusy_answersByUnicast_andIsNotDeclaredDead) {
   Network network(4, {.most = 2});
+  network.passes_multicast = false;
   Bytes source(8'000, std::byte{3});
   const auto key = network[0].channels.memory().add(source);
   ASSERT_TRUE(key.ok());
@@ -355,7 +368,13 @@ TEST(DynamicConnections, RankWhoseConnectionsAreAllBusy_isNotDeclaredDead) {
   ASSERT_TRUE(network.post(3, 0, message).ok());
   keep_both_busy_for(3 * kPeerTimeout);
   EXPECT_GT(network[0].counters().frames_without_connection, 0u);
-  EXPECT_GT(network[3].probes, 0);
+  EXPECT_EQ(network[0].signs_multicast, 0) << "multicast signs would load all ranks";
+  const auto& answered = network[0].dropped_answered;
+  ASSERT_EQ(answered.size(), 1u);
+  EXPECT_EQ(answered.begin()->first, Rank{3});
+  EXPECT_EQ(network[3].probes, answered.begin()->second);
+  EXPECT_GT(network[3].probes, 10);
+  EXPECT_LE(network[3].probes, 31) << "at most ten answers a second";
   EXPECT_TRUE(network[3].failures.empty());
   network.run_for(kPeerTimeout);
   EXPECT_EQ(network[0].arrived[Rank{3}].size(), 1u);

@@ -13,6 +13,7 @@ namespace {
 /// process was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
+/// Time between two multicast signs of life, and between two answers to a peer's dropped frames.
 constexpr Nanoseconds kSignInterval{100'000'000};
 
 /// Number of peers, besides the silent one, that are questioned to learn whether they receive this
@@ -127,8 +128,10 @@ void ChannelSet::on_frame(Instant now, Rank source, std::span<const std::byte> b
                           CompletionSink& sink) {
   if (RcChannel* channel = open(now, source)) return channel->on_frame(now, bytes, sink);
   ++counters_.frames_without_connection;
-  // Without an answer or a sign of life the peer would declare this rank dead.
-  sign_wanted_ = true;
+  Peer& peer = peers_[index(source)];
+  if (now < peer.next_probe) return;
+  dropped_.push_back(source);
+  peer.next_probe = now + kSignInterval;
 }
 
 void ChannelSet::watch(Instant now, Rank rank, bool on) {
@@ -175,6 +178,8 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
     // by a second, but not multicast.
     socket.send_sign_of_life();
   }
+  for (const Rank rank : dropped_) socket.probe_path(rank, 0);
+  dropped_.clear();
   transmit(now, socket, Turn::after_receives);
 }
 

@@ -28,6 +28,9 @@ class FrameSocket {
   virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
   /// Multicasts a sign of life to all peers, because unicast may not reach them.
   virtual void send_sign_of_life() {}
+  /// Does the same as Endpoint::probe_path. A peer whose frame was dropped gets a probe, because
+  /// without a sign of life it would declare this rank dead.
+  virtual void probe_path(Rank /*peer*/, std::uint32_t /*bytes*/) {}
 };
 
 /// Limits the frames of connections, so that data of a higher egress priority is sent first.
@@ -72,8 +75,9 @@ class ChannelSet {
   /// not be declared lost before its frames are read.
   void poll(Instant now, FrameSocket& socket, CompletionSink& sink);
   /// Runs the timers of all channels and sends their frames, in order of priority. Multicasts a
-  /// sign of life if a peer does not answer, because unicast may not reach it. If this process has
-  /// not polled for long, the silence of the peers in that time does not count.
+  /// sign of life if a peer does not answer, because unicast may not reach it, and answers dropped
+  /// frames by probes. If this process has not polled for long, the silence of the peers in that
+  /// time does not count.
   void poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink);
   /// Sets the gate that limits the frames of all channels; it must outlive this object.
   void use_gate(FrameGate& gate) { gate_ = &gate; }
@@ -132,6 +136,8 @@ class ChannelSet {
     Instant answered{INT64_MIN};
     /// Time of the next ping to a watched peer whose connection is closed.
     Instant ping_at = kNever;
+    /// Time from which a dropped frame of the peer is answered again.
+    Instant next_probe{INT64_MIN};
   };
 
   bool limited() const { return limits_.most > 0; }
@@ -152,6 +158,7 @@ class ChannelSet {
   MemoryTable memory_;
   std::vector<Peer> peers_;
   std::vector<Rank> open_;
+  std::vector<Rank> dropped_;  ///< peers whose dropped frames this poll answers
   FrameGate* gate_ = nullptr;
   Instant last_poll_{0};
   Instant next_sign_{0};
