@@ -1,11 +1,15 @@
-// Tests single parts of a reliable channel: congestion window, timeouts, delayed ACK and response
-// queue.
+// Tests single parts of a reliable channel: congestion window, timeouts, delayed ACK, frame receiver
+// and response queue.
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "device/rc/completion_queue.hpp"
 #include "device/rc/rc_delayed_ack.hpp"
+#include "device/rc/rc_frame.hpp"
+#include "device/rc/rc_frame_receiver.hpp"
 #include "device/rc/rc_peer_timeout.hpp"
 #include "device/rc/rc_response_queue.hpp"
 #include "device/rc/rc_work_queue.hpp"
@@ -305,6 +309,46 @@ TEST_F(Responses, ReadOverAPathThatLosesLongFrames_isRefusedWithCodePeerFailed) 
   EXPECT_EQ(out.kind, RcKind::refused);
   EXPECT_EQ(out.operation, 7u);
   EXPECT_EQ(refusal_code(out), Code::peer_failed);
+}
+
+// A peer of this host can change a frame in shared memory after the frame was decoded.
+TEST(FrameReceiver, EarlyFrame_thatChangesAfterItWasDecoded_isRejected) {
+  constexpr Rank kPeer{1};
+  constexpr std::uint32_t kFirst = 5;
+  const RcConfig config;
+  MemoryTable memory;
+  RcCounters counters;
+  WorkQueue works(kPeer, config, 0);
+  ResponseQueue responses(config.max_frame_bytes, memory, counters);
+  FrameReceiver receiver(kPeer, config, kFirst, memory, counters, works, responses);
+  CompletionQueue completions;
+  const auto message = [](std::uint32_t sequence) {
+    RcFrame frame;
+    frame.kind = RcKind::send;
+    frame.sequence = sequence;
+    frame.message_bytes = 100;
+    std::vector<std::byte> bytes(kRcHeaderMax);
+    bytes.resize(encode(frame, bytes.data()) + frame.message_bytes);
+    return bytes;
+  };
+  std::vector<std::byte> bytes = message(kFirst + 1);
+  const std::optional<RcFrame> frame = decode_rc(bytes);
+  ASSERT_TRUE(frame);
+  const std::byte kind = bytes[0];
+  const std::vector<std::byte> kinds{std::byte{0xff}, static_cast<std::byte>(RcKind::read_request),
+                                     static_cast<std::byte>(RcKind::empty)};
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    bytes[0] = kinds[i];
+    EXPECT_FALSE(receiver.on_frame(Instant{}, *frame, bytes, completions));
+    EXPECT_EQ(counters.rejected_malformed, i + 1);
+    EXPECT_FALSE(receiver.window().received(kFirst + 1));
+  }
+  bytes[0] = kind;
+  EXPECT_TRUE(receiver.on_frame(Instant{}, *frame, bytes, completions)) << "this opens a gap";
+  const std::vector<std::byte> before = message(kFirst);
+  EXPECT_FALSE(receiver.on_frame(Instant{}, *decode_rc(before), before, completions));
+  EXPECT_EQ(receiver.window().expected(), kFirst + 2);
+  EXPECT_EQ(completions.size(), 2u);
 }
 
 TEST_F(Responses, RetransmittedAnswer_afterDeregistration_becomesARefusal) {

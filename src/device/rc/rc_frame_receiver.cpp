@@ -108,6 +108,25 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
   return true;
 }
 
+/// Copies an early frame, which was decoded from `bytes`, into a buffer. Returns null and counts the
+/// frame if it is dropped.
+std::byte* FrameReceiver::keep(RcKind kind, std::span<const std::byte> bytes) {
+  const bool fits = bytes.size() <= early_buffers_.buffer_bytes();
+  std::byte* const kept = fits ? early_buffers_.take() : nullptr;
+  if (kept == nullptr) {
+    ++counters_.frames_dropped_unexpected;
+    return nullptr;
+  }
+  std::memcpy(kept, bytes.data(), bytes.size());
+  // In shared memory the peer can change the bytes after they were decoded. The frame is executed
+  // from its copy, so the copy is what must be valid.
+  const std::optional<RcFrame> copy = decode_rc({kept, bytes.size()});
+  if (copy && copy->kind == kind) return kept;
+  early_buffers_.give_back(kept);
+  ++counters_.rejected_malformed;
+  return nullptr;
+}
+
 bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte> bytes) {
   if (early_.empty()) early_.resize(kRcReceiveWindowFrames);
   Early added;
@@ -116,12 +135,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
     case RcKind::send:
     case RcKind::read_request:
     case RcKind::atomic_request:
-      added.kept = bytes.size() <= early_buffers_.buffer_bytes() ? early_buffers_.take() : nullptr;
-      if (added.kept == nullptr) {
-        ++counters_.frames_dropped_unexpected;
-        return false;
-      }
-      std::memcpy(added.kept, bytes.data(), bytes.size());
+      added.kept = keep(frame.kind, bytes);
+      if (added.kept == nullptr) return false;
       added.kept_bytes = static_cast<std::uint32_t>(bytes.size());
       break;
     case RcKind::write:

@@ -87,6 +87,7 @@ class FrameReceiver {
 
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
   bool accept_next(const RcFrame& frame, CompletionSink& sink);
+  std::byte* keep(RcKind kind, std::span<const std::byte> bytes);
   bool accept_early(const RcFrame& frame, std::span<const std::byte> bytes);
   void run_early(CompletionSink& sink);
   void run(const Early& next, CompletionSink& sink);
