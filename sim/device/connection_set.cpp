@@ -45,6 +45,10 @@ void ConnectionSet::watch(Rank peer, bool on) {
   if (on) arm_timer(connections_[at].next_deadline(*nic_));
 }
 
+void ConnectionSet::abandon() {
+  for (NicConnection& one : connections_) one.abandon();
+}
+
 bool ConnectionSet::quiet() const {
   return inbox_.empty() && std::all_of(connections_.begin(), connections_.end(),
                                        [](const NicConnection& one) { return one.quiet(); });

@@ -29,6 +29,7 @@ class ConnectionSet final : public Connections {
   /// arrived and the timers that are due.
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override;
+  void abandon() override;
   bool quiet() const override;
   /// The next instant at which the host's worker has a timer to serve; kNever if the NIC serves the
   /// timers.

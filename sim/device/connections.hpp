@@ -26,7 +26,7 @@ class Connections {
   virtual void watch(Rank peer, bool on) = 0;
   virtual void release_peer(Rank) {}
   virtual void test_path(Rank) {}
-  virtual void abandon() {}
+  virtual void abandon() = 0;
   virtual bool quiet() const = 0;
   virtual Instant next_deadline() const = 0;
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;

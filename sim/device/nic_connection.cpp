@@ -12,6 +12,12 @@ namespace tutti::device::sim {
 
 namespace {
 
+/// True for packets of posted work, false for those of answers.
+bool is_request(NicPacketKind kind) {
+  return kind == NicPacketKind::send || kind == NicPacketKind::write ||
+         kind == NicPacketKind::read_request || kind == NicPacketKind::atomic_request;
+}
+
 /// Offers a message to the matcher and stores it in the matched receive; false if none matches.
 bool store_matched(NicShared& nic, Rank peer, Instant now, Payload& message) {
   if (nic.matcher == nullptr) return false;
@@ -79,6 +85,19 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
   return {};
 }
 
+// The packets of abandoned work are sent empty, because the peer needs only their sequence numbers.
+// The part of a WRITE that is not cut into packets is replaced by one empty packet.
+void NicConnection::abandon() {
+  for (std::uint32_t i = 0; i < works_.size(); ++i) {
+    Work& work = works_[i];
+    if (work.code == Code::ok) work.code = Code::aborted;
+    work.answered = true;
+    if (i >= cut_works_) work.local = work.local.first(i == cut_works_ ? cut_bytes_ : 0);
+  }
+  for (std::uint32_t i = 0; i < flights_.size(); ++i)
+    flights_[i].given_up_after = flights_.size() - 1 - i;
+}
+
 void NicConnection::watch(NicShared&, Instant now, bool on) {
   if (on && !attentive()) attentive_since_ = now;
   watched_ = on;
@@ -101,8 +120,10 @@ bool NicConnection::next_packet(NicShared& nic, Instant now, NicPacket& packet) 
   packet = {};
   packet.destination = peer_;
   if (lost_ > 0 && next_resend(nic, now, packet)) return true;
-  Flight flight;
-  if (may_cut(nic) && cut(nic, flight)) {
+  if (may_cut(nic)) {
+    Flight flight;
+    // Responses are sent before this rank's own work requests, because the peer waits for responses.
+    responses_.empty() ? cut_work(nic, flight) : cut_response(nic, flight);
     flight.sent = now;
     flights_.push_back(flight);
     packet.sequence = first_flight_ + flights_.size() - 1;
@@ -137,16 +158,6 @@ bool NicConnection::next_resend(NicShared& nic, Instant now, NicPacket& packet) 
   }
   lost_ = 0;
   return false;
-}
-
-bool NicConnection::cut(const NicShared& nic, Flight& flight) {
-  // Responses are sent before this rank's own work requests, because the peer waits for responses.
-  if (!responses_.empty()) {
-    cut_response(nic, flight);
-  } else {
-    cut_work(nic, flight);
-  }
-  return true;
 }
 
 void NicConnection::cut_response(const NicShared& nic, Flight& flight) {
@@ -216,6 +227,13 @@ void NicConnection::fill(NicShared& nic, Flight& flight, NicPacket& packet) {
 
 void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& packet) {
   Work& work = works_[flight.operation - first_work_];
+  if (work.code != Code::ok) {
+    packet.kind = NicPacketKind::empty;
+    packet.length = 0;
+    // The peer may hold later packets of the given-up work already, and must not execute them.
+    packet.argument = flight.given_up_after;
+    return;
+  }
   packet.key = work.key;
   packet.offset = work.offset + flight.position;
   packet.argument = work.immediate;
@@ -307,10 +325,7 @@ void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket
   for (std::uint32_t i = 0; i < count; ++i) {
     const Flight& flight = flights_[i];
     if (flight.lost) --lost_;
-    const bool own = flight.kind == NicPacketKind::send || flight.kind == NicPacketKind::write ||
-                     flight.kind == NicPacketKind::read_request ||
-                     flight.kind == NicPacketKind::atomic_request;
-    if (own) --works_[flight.operation - first_work_].unacknowledged;
+    if (is_request(flight.kind)) --works_[flight.operation - first_work_].unacknowledged;
   }
   if (count > 0) {
     flights_.drop_front(count);
@@ -365,6 +380,12 @@ void NicConnection::run_unexpected(NicShared& nic, Instant now) {
 }
 
 void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet) {
+  const bool given_up = given_up_ > 0;
+  if (given_up) --given_up_;
+  if (given_up && is_request(packet.kind)) {
+    nic.payloads->release(packet.payload);
+    return;
+  }
   switch (packet.kind) {
     case NicPacketKind::send:
       if (store_matched(nic, peer_, now, *packet.payload)) break;
@@ -393,6 +414,9 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
         if (!is_answered(work->opcode)) ++refusals_received_;
       }
       break;
+    case NicPacketKind::empty:
+      given_up_ = std::max(given_up_, static_cast<std::uint32_t>(packet.argument));
+      break;
     case NicPacketKind::acknowledgement:
     case NicPacketKind::ping:
     case NicPacketKind::datagram:
@@ -410,12 +434,11 @@ void NicConnection::place(NicShared& nic, const NicPacket& packet, std::span<std
 }
 
 void NicConnection::accept_write(NicShared& nic, Instant now, const NicPacket& packet) {
-  const bool refused = refused_any_ && packet.operation == refused_operation_;
+  const bool refused = refused_operation_ == packet.operation;
   const auto memory = packet.length == 0
                           ? std::span<std::byte>{}
                           : nic.regions.resolve(packet.key, packet.offset, packet.length);
   if (!memory && !refused) {
-    refused_any_ = true;
     refused_operation_ = packet.operation;
     ++refused_writes_;
     responses_.push_back({.kind = NicPacketKind::refusal, .operation = packet.operation});

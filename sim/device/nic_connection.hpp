@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "device/device.hpp"
@@ -70,6 +71,8 @@ class NicConnection {
   /// Begins or ends the watch of the peer. A silent peer that is watched is pinged, and is declared
   /// lost after the peer timeout.
   void watch(NicShared& nic, Instant now, bool on);
+  /// Gives up all posted work, as Endpoint::abandon does: the NIC no longer uses its memory.
+  void abandon();
   bool quiet() const {
     return works_.empty() && flights_.empty() && responses_.empty() && !acknowledge_;
   }
@@ -112,6 +115,7 @@ class NicConnection {
     std::uint8_t resent = 0;
     std::uint32_t operation = 0;
     std::uint32_t length = 0;
+    std::uint32_t given_up_after = 0;  ///< packets after this one that `abandon` has given up
     std::uint64_t position = 0;
     std::uint64_t key = 0;        ///< memory key of the region; used in a read_response only
     std::uint64_t offset = 0;     ///< offset in the region; used in a read_response only
@@ -125,7 +129,6 @@ class NicConnection {
   Nanoseconds ping_interval(const NicShared& nic) const { return nic.peer_timeout / 4; }
   Nanoseconds timeout(const NicShared& nic) const;
   bool may_cut(const NicShared& nic) const;
-  bool cut(const NicShared& nic, Flight& flight);
   void cut_response(const NicShared& nic, Flight& flight);
   void cut_work(const NicShared& nic, Flight& flight);
   void fill(NicShared& nic, Flight& flight, NicPacket& packet);
@@ -154,9 +157,8 @@ class NicConnection {
   bool watched_ = false;
   bool ping_ = false;
   bool acknowledge_ = false;
-  bool refused_any_ = false;
   std::uint8_t backoff_ = 0;
-  std::uint32_t refused_operation_ = 0;
+  std::optional<std::uint32_t> refused_operation_;  ///< the peer's WRITE that was refused last
   /// Number of the peer's WRITEs that this NIC has refused.
   std::uint32_t refused_writes_ = 0;
   /// Number of this rank's WRITEs that the peer has refused; the peer's packets state this number.
@@ -164,6 +166,9 @@ class NicConnection {
   /// Number of refusals that have arrived for this rank's WRITEs. It is less than
   /// refusals_announced_ while refusals are in the network.
   std::uint32_t refusals_received_ = 0;
+
+  /// Number of packets, from the expected one on, whose requests the peer has given up.
+  std::uint32_t given_up_ = 0;
 
   RingQueue<Work> works_;
   std::uint32_t first_work_ = 0;  ///< operation number of works_[0]

@@ -21,7 +21,10 @@ enum class NicPacketKind : std::uint8_t {
   /// Carries only an acknowledgement. Packets of every other kind except `datagram` also carry an
   /// acknowledgement.
   acknowledgement,
-  ping,      ///< requests an ACK from a silent peer
+  ping,  ///< requests an ACK from a silent peer
+  /// Takes the place of a packet of work that its sender has given up or that was refused;
+  /// `argument` is the number of packets after it whose requests are given up, too.
+  empty,
   datagram,  ///< frame of a connection that software runs; the payload is the whole datagram
 };
 

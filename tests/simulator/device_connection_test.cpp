@@ -242,6 +242,91 @@ TEST(NicConnection, WatchedPeer_isReportedLost_onlyWhenItIsSilent) {
   EXPECT_EQ(pair.completions(0)[0].opcode, Opcode::failure);
 }
 
+/// Work of end 0 that reads and writes memory of both ends; end 0 abandons it.
+struct AbandonedWork {
+  void post(Pair& pair) {
+    const MemoryKey to = *pair.nic(1).regions.add(target);
+    const MemoryKey word = *pair.nic(1).regions.add(counter);
+    WorkRequest write = request_of(Opcode::write_immediate, bytes, to);
+    write.immediate = 9;
+    WorkRequest add = request_of(Opcode::fetch_add, old, word);
+    add.atomic = AtomicOperands::fetch_add(1);
+    for (const WorkRequest& one : {write, request_of(Opcode::read, read, to), add})
+      ASSERT_TRUE(pair.post(0, one).ok());
+  }
+  void expect_no_effect(Pair& pair) const {
+    ASSERT_EQ(pair.completions(0).size(), 3u);
+    for (const Completion& one : pair.completions(0)) EXPECT_EQ(one.code, Code::aborted);
+    EXPECT_TRUE(pair.completions(1).empty()) << "no immediate may arrive";
+    EXPECT_EQ(target, Bytes(target.size())) << "no byte may arrive";
+    EXPECT_EQ(counter[0], std::byte{0}) << "the atomic must not be executed";
+    EXPECT_EQ(read, Bytes(read.size()));
+    EXPECT_EQ(old[0], std::byte{0xff});
+    EXPECT_EQ(pair.payloads().live(), 0u);
+  }
+
+  Bytes bytes = Bytes(10'000, std::byte{5});
+  Bytes target = Bytes(10'000);
+  Bytes read = Bytes(10'000);
+  alignas(8) std::array<std::byte, 8> counter{};
+  std::array<std::byte, 8> old{std::byte{0xff}};
+};
+
+TEST(NicConnection, WorkAbandonedBeforeItArrives_hasNoEffect_andIsAnsweredEmpty) {
+  for (const std::uint32_t window : {2u, 128u}) {
+    NicSettings settings;
+    settings.window_packets = window;  // with 2, a part of the WRITE is not sent yet
+    Pair pair(31, {}, settings);
+    AbandonedWork work;
+    pair.cut = true;
+    work.post(pair);
+    pair.step();
+    pair[0].abandon();
+    work.bytes = Bytes();  // the owner frees its memory
+    pair.cut = false;
+    ASSERT_TRUE(pair.run_until_quiet());
+    work.expect_no_effect(pair);
+    Bytes message(8, std::byte{3});
+    ASSERT_TRUE(pair.post(0, request_of(Opcode::send, message)).ok());
+    ASSERT_TRUE(pair.run_until_quiet());
+    EXPECT_EQ(pair.messages(1), std::vector<Bytes>{message}) << "later work must go on";
+  }
+}
+
+TEST(NicConnection, WorkThatArrivedEarly_isNotExecuted_onceItIsAbandoned) {
+  Pair pair(32);
+  AbandonedWork work;
+  Bytes lost(8);
+  WorkRequest first = request_of(Opcode::send, lost);
+  first.signaled = false;
+  pair.cut = true;
+  ASSERT_TRUE(pair.post(0, first).ok());
+  pair.step();
+  pair.cut = false;
+  work.post(pair);
+  pair.step();
+  ASSERT_GT(pair.nic(1).counters.reliable_frames_received, 3u);
+  pair[0].abandon();
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_EQ(pair.completions(0).front().opcode, Opcode::send);
+  pair.completions(0).erase(pair.completions(0).begin());
+  work.expect_no_effect(pair);
+}
+
+TEST(NicConnection, AnswersToAbandonedWork_areIgnored) {
+  Pair pair(33);
+  Bytes target(8), source(8, std::byte{7});
+  ASSERT_TRUE(
+      pair.post(0, request_of(Opcode::read, target, *pair.nic(1).regions.add(source))).ok());
+  pair.step();
+  pair[0].abandon();
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_EQ(pair.nic(1).counters.read_bytes_served, source.size());
+  ASSERT_EQ(pair.completions(0).size(), 1u);
+  EXPECT_EQ(pair.completions(0)[0].code, Code::aborted);
+  EXPECT_EQ(target, Bytes(8));
+}
+
 /// Posts operations of all kinds at once, and compares the data with what must arrive.
 class Traffic {
  public:
