@@ -230,9 +230,11 @@ enum class Opcode : std::uint8_t {
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer. A connection executes requests in order,
-/// except that a READ may be executed and complete before earlier SENDs. An atomic is executed
-/// once, even if its frames are retransmitted; the target of an atomic is an aligned 8-byte word in
-/// the peer's memory.
+/// except that a READ may be executed and complete before earlier SENDs, and that a WRITE may be
+/// executed before an earlier READ or atomic, and an atomic before an earlier READ. A caller for
+/// which this order matters awaits the completion of the READ or atomic before it posts the later
+/// request. An atomic is executed once, even if its frames are retransmitted; the target of an
+/// atomic is an aligned 8-byte word in the peer's memory.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;

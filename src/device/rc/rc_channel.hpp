@@ -9,7 +9,8 @@
 //
 // Order: requests start and complete in the order posted. Messages and immediates arrive in order,
 // after the data of every earlier WRITE. A READ sees every earlier WRITE. A later WRITE or atomic
-// may overtake the READ unless the poster awaits the READ's completion first (in verbs: a fence).
+// may overtake the READ, and a later WRITE may overtake an atomic, unless the poster awaits the
+// completion of the READ or atomic first (in verbs: a fence).
 // An atomic is executed once, after all earlier WRITEs and atomics, even if its request is
 // retransmitted; retransmitted answers contain the same old value. An operation of zero bytes
 // touches no memory, and its key is not checked.
