@@ -1,5 +1,6 @@
-// Tests two queue pairs of one group with different integrity words: neither accepts a datagram of
-// the other, although the sender itself would accept it. For UC, see uc_queue_pair_test.cpp.
+// Tests two queue pairs of one group. With different integrity words, neither accepts a datagram of
+// the other, although the sender itself would accept it. With equal words, probes and frames are
+// accepted only where the endpoint takes them. For UC, see uc_queue_pair_test.cpp.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -43,20 +44,28 @@ class KeyedDatagrams : public testing::Test {
     group_ = group_address(seed, 0, AF_INET, interface_.index);
   }
 
-  std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::TagKeys& word) {
+  std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::TagKeys& word,
+                                             std::uint32_t subgroup = 0, bool slots = false) {
     const GroupSettings settings{.rank = rank_of(rank),
                                  .size = 2,
                                  .communicator = kCommunicator,
                                  .multicast = Multicast::ud,
                                  .shared_host = true,
+                                 .slots = slots,
                                  .send_buffer_bytes = 1 << 20,
                                  .receive_buffer_bytes = 1 << 20};
-    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0);
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, subgroup);
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
     (*pair)->set_tag_keys(word);
     (*pair)->set_members(std::make_shared<const std::vector<SocketAddress>>(2, interface_.address));
     return std::move(*pair);
+  }
+
+  /// Waits for a datagram; false if none arrives.
+  static bool arrives(const IpMulticastQueuePair& receiver) {
+    pollfd waits{.fd = receiver.receive_descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&waits, 1, kPatienceMs) > 0;
   }
 
   /// The number of chunks from rank 1 that rank 0 accepted, and the number of datagrams that rank 0
@@ -85,8 +94,7 @@ class KeyedDatagrams : public testing::Test {
       receiver->add_to(counters);
       outcome.refused = counters.rejected_integrity;
       if (count > 0) continue;
-      pollfd waits{.fd = receiver->receive_descriptor(), .events = POLLIN, .revents = 0};
-      if (::poll(&waits, 1, kPatienceMs) == 0) {
+      if (!arrives(*receiver)) {
         ADD_FAILURE() << "only " << outcome.counted + outcome.refused << " chunks arrived";
         break;
       }
@@ -109,6 +117,38 @@ TEST_F(KeyedDatagrams, DatagramsWithACrcInsteadOfAKeyedTag_areRefused) {
   const Outcome outcome = exchange(wire::TagKeys(), keyed(1));
   EXPECT_EQ(outcome.counted, 0u);
   EXPECT_EQ(outcome.refused, kChunks);
+}
+
+// Arrivals that the endpoint never takes would fill the queue of the pair, and wake a receive worker
+// again and again.
+TEST_F(KeyedDatagrams, ProbesAndFrames_areKeptOnlyInQueuePairsFromWhichTheEndpointTakesThem) {
+  struct Case {
+    std::uint32_t subgroup;
+    bool slots;
+    std::uint64_t probes, frames;
+  };
+  for (const Case& one : {Case{0, false, 1, 1}, Case{1, false, 1, 0}, Case{1, true, 0, 0}}) {
+    const auto receiver = open(0, keyed(1), one.subgroup, one.slots);
+    const auto sender = open(1, keyed(1), one.subgroup, one.slots);
+    ASSERT_TRUE(receiver && sender);
+    ASSERT_TRUE(sender->post_probe(0, 0).ok());
+    sender->post_frame(Rank{0}, pattern(40, 1));
+    std::uint64_t probes = 0, frames = 0;
+    EndpointCounters counters;
+    while (probes + frames + counters.rejected_foreign < 2) {
+      ASSERT_TRUE(arrives(*receiver)) << probes << " probes and " << frames << " frames arrived";
+      std::array<ReceivedChunk, 8> chunks;
+      EXPECT_EQ(receiver->poll(chunks), 0u);
+      probes += receiver->take_probes().size();
+      frames += receiver->frames().take().size();
+      counters = {};
+      receiver->add_to(counters);
+    }
+    EXPECT_EQ(probes, one.probes) << "subgroup " << one.subgroup;
+    EXPECT_EQ(frames, one.frames) << "subgroup " << one.subgroup;
+    EXPECT_EQ(counters.rejected_foreign, 2 - one.probes - one.frames);
+    EXPECT_FALSE(receiver->arrivals_wait());
+  }
 }
 
 TEST_F(KeyedDatagrams, DatagramsOfAnotherKey_areRefused) {

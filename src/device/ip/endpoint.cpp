@@ -109,7 +109,7 @@ Result<std::unique_ptr<IpMulticastQueuePair>> open_slot_pair(const GroupSettings
     return std::unique_ptr<IpMulticastQueuePair>();
   GroupSettings of_slots = settings;
   of_slots.multicast = Multicast::ud;
-  of_slots.receive_unicast = true;
+  of_slots.slots = true;
   return IpMulticastQueuePair::open(of_slots, interface, group, subgroup);
 }
 

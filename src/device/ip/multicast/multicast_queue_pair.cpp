@@ -109,7 +109,7 @@ Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
   const int fd = receive_.get();
   // This rank can receive unicast only if no other rank of its host uses the port: on a shared
   // port, an address does not identify one rank.
-  if (settings_.receive_unicast && !settings_.shared_host) {
+  if (settings_.slots && !settings_.shared_host) {
     const SocketAddress any = any_address(group.family(), group.port());
     if (::bind(fd, any.get(), any.length()) == 0) {
       unicast_port_ = group.port();
@@ -191,12 +191,9 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
                                                          std::span<const std::byte> datagram,
                                                          const SocketAddress& from) {
   const auto header = wire::decode(datagram);
-  if (!header || !ours(*header, from)) {
-    ++received_.rejected_foreign;
-    return std::nullopt;
-  }
-  if (header->kind == kind) return header;
-  if (header->kind != wire::PacketKind::probe && header->kind != wire::PacketKind::group_frame) {
+  const bool wanted = header && ours(*header, from);
+  if (wanted && header->kind == kind) return header;
+  if (!wanted || !is_kept(header->kind)) {
     ++received_.rejected_foreign;
     return std::nullopt;
   }

@@ -33,9 +33,9 @@ struct GroupSettings {
   TrafficClasses traffic{};
   /// True: the host has several ranks of the communicator, so the kernel must loop multicast back.
   bool shared_host = false;
-  /// True: the queue pair also receives unicast to this rank, unless another rank of the host uses
-  /// the same port.
-  bool receive_unicast = false;
+  /// True: the queue pair of the slot exchange. It also receives unicast to this rank, unless
+  /// another rank of the host uses the same port, but neither probes nor frames.
+  bool slots = false;
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
   std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
@@ -173,6 +173,13 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Multicasts a single datagram at once.
   Status post_alone(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload);
+  /// True if the owner of the endpoint takes arrivals of this kind, besides chunks, from this queue
+  /// pair. Other arrivals are rejected, because they would fill a queue that is never emptied.
+  bool is_kept(wire::PacketKind kind) const {
+    if (settings_.slots) return false;
+    return kind == wire::PacketKind::probe ||
+           (kind == wire::PacketKind::group_frame && subgroup_ == 0);
+  }
   /// Keeps a verified probe or frame for the owner of the endpoint; false if there is no room.
   bool keep(const wire::Header& header, std::span<const std::byte> payload);
   /// True if a datagram is authentic and new; counts the datagram if it is rejected.
