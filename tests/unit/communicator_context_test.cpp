@@ -219,6 +219,8 @@ class ChunkEndpoint final : public fuzz::ScriptedEndpoint {
     pair_.intact = intact;
   }
   device::MulticastQueuePair& multicast(std::uint32_t) override { return pair_; }
+  /// The number of chunks that were verified.
+  int verified() const { return pair_.verified; }
 
  private:
   struct Pair final : fuzz::SilentQueuePair {
@@ -226,11 +228,15 @@ class ChunkEndpoint final : public fuzz::ScriptedEndpoint {
       std::copy(chunks.begin(), chunks.end(), into.begin());
       return std::exchange(chunks, {}).size();
     }
-    bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return intact; }
+    bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override {
+      ++verified;
+      return intact;
+    }
 
     std::array<std::byte, 100> payload{};
     std::vector<device::ReceivedChunk> chunks;
     bool intact = true;
+    int verified = 0;
   };
 
   Pair pair_;
@@ -293,6 +299,24 @@ TEST_F(UnsuitableChunk, DamagedOrStaleChunk_isIgnored) {
   EXPECT_EQ(context_.counters().chunks_stale, 1u);
   EXPECT_FALSE(operation_->done);
   EXPECT_FALSE(context_.failures().noted());
+}
+
+TEST_F(UnsuitableChunk, StaleChunk_whileMulticastMayBeLost_endsThisDoubtOnlyIfItIsAuthentic) {
+  poll();
+  const GroupMembership& membership = context_.receiver().membership();
+  endpoint_.arrive(0, true);
+  poll();
+  EXPECT_EQ(endpoint_.verified(), 0) << "without a doubt, no time is spent on stale chunks";
+  context_.receiver().membership().missed(Rank{0}, 100);
+  endpoint_.arrive(0, false);
+  poll();
+  EXPECT_EQ(endpoint_.verified(), 1);
+  EXPECT_TRUE(membership.suspects());
+  endpoint_.arrive(0, true);
+  poll();
+  EXPECT_EQ(endpoint_.verified(), 2);
+  EXPECT_FALSE(membership.suspects());
+  EXPECT_EQ(context_.counters().chunks_stale, 3u);
 }
 
 /// Counts the polls of the multicast queue pair.

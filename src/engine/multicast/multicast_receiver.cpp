@@ -52,9 +52,6 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
-    // A multicast chunk that arrives after a READ of the same chunk was only late. Its arrival
-    // shows that multicast of its root reaches this rank.
-    context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;
   }
   return call_.buffer.data() + chunk.offset_bytes;
@@ -68,7 +65,10 @@ device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, b
     if (begins) on_malformed(chunk.source);
     return {};
   }
-  std::byte* const place = writable(*at, chunk.psn, begins);
+  // While multicast may be lost, a late chunk goes to staging, where `on_chunk` verifies it.
+  const bool verify = begins && context().receiver().membership().suspects();
+  std::byte* const place = writable(*at, chunk.psn, begins && !verify);
+  if (place == nullptr && verify) return {device::Placement::Where::staging};
   if (place == nullptr) return {};
   return {device::Placement::Where::buffer, place};
 }
@@ -82,7 +82,14 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
     return;
   }
   std::byte* const place = writable(*at, chunk.psn, true);
-  if (place == nullptr) return;
+  if (place == nullptr) {
+    // A multicast chunk that arrives after a READ of the same chunk was only late. If it is
+    // authentic, multicast of its root reaches this rank.
+    GroupMembership& membership = context().receiver().membership();
+    if (membership.suspects() && queue_pair.copy_and_verify(chunk, nullptr))
+      membership.heard(chunk.source);
+    return;
+  }
   if (!queue_pair.copy_and_verify(chunk, place)) {
     ++counters.chunks_damaged;
     if (call_.lossless) context().failures().fail_without_slow_path(chunk.source);

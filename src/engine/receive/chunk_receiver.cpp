@@ -123,7 +123,10 @@ void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
   }
   if (operations_.has_begun(chunk.epoch)) {
     ++counters_.chunks_stale;
-    membership_.heard(chunk.source);
+    // A chunk that is not needed is verified only while multicast may be lost: an authentic one
+    // shows that it is not.
+    if (membership_.suspects() && pair.copy_and_verify(chunk, nullptr))
+      membership_.heard(chunk.source);
     return;
   }
   using Kept = UnexpectedChunks::Kept;
