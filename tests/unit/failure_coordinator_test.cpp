@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace tutti::engine {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr Rank kMe{1};
 constexpr std::uint32_t kSize = 4;
+constexpr std::uint32_t kJobSize = 20;
 
 using Ranks = std::vector<Rank>;
 
@@ -45,7 +47,7 @@ const Status& settled(FailureCoordinator& failures) {
 
 class FailureCoordinatorTest : public testing::Test {
  protected:
-  RankNames names_;
+  RankNames names_{{}, {}, kJobSize};
   FailureCoordinator failures_{kMe, kSize, names_};
 };
 
@@ -166,6 +168,30 @@ TEST_F(FailureCoordinatorTest, PassedOnNotice_ofALossyPath_namesOnlyItsTwoEnds) 
 TEST_F(FailureCoordinatorTest, NoticeThatNamesAnInvalidReporter_isIgnored) {
   failures_.on_notice(Rank{0}, notice_of(rank_of(kSize), Rank{3}, 1468));
   EXPECT_FALSE(failures_.noted());
+}
+
+TEST_F(FailureCoordinatorTest, NoticeWhoseCulpritsAreNoRanksOfTheJob_isIgnored) {
+  const RankNames whole;  // the communicator is the job
+  using Case = std::pair<const RankNames*, std::uint32_t>;
+  for (const auto& [names, size] : {Case{&names_, kJobSize}, Case{&whole, kSize}}) {
+    const std::uint64_t valid = size - 1;
+    FailureCoordinator failures(kMe, kSize, *names);
+    for (const std::uint64_t none : {std::uint64_t{size}, std::uint64_t{UINT32_MAX}}) {
+      failures.on_notice(Rank{0}, notice((valid << 32) | none, protocol::kEither));
+      failures.on_notice(Rank{0}, notice((none << 32) | valid, protocol::kEither));
+    }
+    failures.on_notice(Rank{0}, notice((valid + 2) << 32));
+    EXPECT_FALSE(failures.noted()) << "job of " << size << " ranks";
+    failures.on_notice(Rank{0}, notice((valid << 32) | valid, protocol::kEither));
+    EXPECT_TRUE(failures.noted()) << "job of " << size << " ranks";
+  }
+}
+
+TEST_F(FailureCoordinatorTest, Subset_ofAJobOfUnknownSize_acceptsAnyCulprit) {
+  const RankNames members({}, {Rank{4}, Rank{5}, Rank{6}, Rank{7}});
+  FailureCoordinator subset(kMe, kSize, members);
+  subset.on_notice(Rank{0}, notice(std::uint64_t{kJobSize + 1} << 32));
+  EXPECT_EQ(ranks(settled(subset)), Ranks{rank_of(kJobSize)});
 }
 
 TEST_F(FailureCoordinatorTest, NonMember_namedInANotice_isAtFault) {

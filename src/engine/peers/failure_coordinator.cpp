@@ -1,5 +1,6 @@
 #include "engine/peers/failure_coordinator.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -122,12 +123,14 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
 }
 
 // MessageKind::failed defines the content of a notice. Its epoch is kEither, or the kind of failure
-// as undelivered_bytes_ stores it.
+// as undelivered_bytes_ stores it. A notice that names a rank that does not exist is ignored.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
   if (noted()) return;
+  const std::uint32_t job_size = names_.job_size(size_);
   if (notice.epoch == protocol::kEither) {
+    if (std::max(upper, lost_index) >= job_size) return;
     told_by_ = from;
     culprits_ = {rank_of(upper), rank_of(lost_index)};
     return note(told_status(from, from), from, false);
@@ -138,6 +141,7 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
     if (upper >= size_) return;
     finder_ = rank_of(upper);
   } else if (upper != 0) {
+    if (upper - 1 >= job_size) return;
     culprits_ = {rank_of(upper - 1)};
   }
   told_by_ = from;

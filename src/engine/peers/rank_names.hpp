@@ -1,6 +1,7 @@
 // For each rank of a communicator: its name in error texts, and its rank in the job.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,8 +17,8 @@ class RankNames {
   /// the job rank of each rank; it is empty if every rank has the same number in the communicator
   /// and in the job.
   RankNames(std::vector<std::string> hosts = {},  // NOLINT: implicit by design
-            std::vector<Rank> members = {})
-      : hosts_(std::move(hosts)), members_(std::move(members)) {}
+            std::vector<Rank> members = {}, std::uint32_t job_size = 0)
+      : hosts_(std::move(hosts)), members_(std::move(members)), job_size_(job_size) {}
 
   /// The name of a rank in errors: "rank 2 (host b)".
   std::string of(Rank rank) const {
@@ -41,9 +42,17 @@ class RankNames {
     return ranks;
   }
 
+  /// The number of ranks of the job, or UINT32_MAX if it is not known. A communicator of `size`
+  /// ranks without a table of members is taken for the whole job.
+  std::uint32_t job_size(std::uint32_t size) const {
+    if (job_size_ > 0) return job_size_;
+    return members_.empty() ? size : UINT32_MAX;
+  }
+
  private:
   std::vector<std::string> hosts_;
   std::vector<Rank> members_;
+  std::uint32_t job_size_;  ///< 0: not known
 };
 
 }  // namespace tutti::engine

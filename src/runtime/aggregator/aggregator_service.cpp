@@ -381,9 +381,11 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   options.interface = options_.interface;
   options.device = options_.device;
   const auto window = std::make_shared<engine::InNetworkWindow>(request.ranks, share.terms);
-  auto created = CommunicatorImpl::create(
-      **bootstrap, side_options(options), progress_,
-      {.name = fmt::format("aggregator {}, process", request.address), .key = (*bootstrap)->key()});
+  auto created =
+      CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
+                               {.name = fmt::format("aggregator {}, process", request.address),
+                                .job_size = UINT32_MAX,
+                                .key = (*bootstrap)->key()});
   if (!created) return created.status();
   CommunicatorImpl& state = **created;
   window->on_end = [&visit](const Status& status) { visit.end.set(status); };

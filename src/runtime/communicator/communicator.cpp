@@ -126,9 +126,11 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
   auto with_aggregators = runtime::with_aggregators_of_environment(given);
   if (!with_aggregators) return with_aggregators.status();
   CommunicatorOptions options = std::move(*with_aggregators);
+  std::uint32_t job_size = 0;
   if (parent != nullptr) {
     if (!parent->no_multicast().empty()) options.multicast = "none";
     members = parent->context().names().in_job(std::move(members));
+    job_size = parent->context().names().job_size(parent->context().size());
   }
   auto choices = runtime::CallPlanner::choices_from_environment();
   if (!choices) return choices.status();
@@ -139,6 +141,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
                                                  {.number = number,
                                                   .choices = std::move(*choices),
                                                   .members = std::move(members),
+                                                  .job_size = job_size,
                                                   .traced_by_wish = true,
                                                   .first_epoch = first_epoch,
                                                   .key = *key ? &**key : nullptr});

@@ -44,6 +44,8 @@ struct CommunicatorRole {
   /// For each rank of the communicator, its number in the job; empty if every rank has the same
   /// number in the communicator and in the job.
   std::vector<Rank> members{};
+  /// Number of ranks of the job, or UINT32_MAX if it is not known; 0: the members are the job.
+  std::uint32_t job_size = 0;
   bool traced_by_wish = false;    ///< true: the communicator is traced if TUTTI_TRACE is set
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective
   /// Key that only the ranks of the communicator have; null: none. It must stay valid until the

@@ -315,7 +315,7 @@ Status CommunicatorImpl::Creation::open() {
   settings.first_epoch = role_.first_epoch;
   made_.context_ = std::make_unique<engine::CommunicatorContext>(
       bootstrap_.rank(), bootstrap_.size(), settings, std::move(*endpoint),
-      engine::RankNames(host_names(made_.greetings_), role_.members));
+      engine::RankNames(host_names(made_.greetings_), role_.members, role_.job_size));
   return {};
 }
 

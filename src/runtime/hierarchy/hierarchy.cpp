@@ -71,6 +71,7 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
                                    {.number = progress_->next_number(),
                                     .name = fmt::format("rank {} of the job", index(job_rank_)),
                                     .members = names.in_job(std::move(members)),
+                                    .job_size = names.job_size(bootstrap.size()),
                                     .key = &key});
       if (created) {
         state = std::move(*created);
