@@ -244,6 +244,20 @@ TEST(CreditWindow, ReportsAndGrants_areAsManyAsTheBatchesNeed) {
   EXPECT_GT(grants, 0u);
 }
 
+TEST(CreditBatches, LongestStream_hasAllItsBatches) {
+  BlockLayout layout(1, 1, 1);
+  ASSERT_TRUE(layout.add(rank_of(0), 0, BlockLayout::kMaxChunks));
+  const auto of_window = [&](std::uint32_t chunks) {
+    return CreditBatches(layout, 1, chunks, kPulsesInFlight);
+  };
+  EXPECT_EQ(of_window(kPulsesInFlight).count(0), BlockLayout::kMaxChunks);
+  const CreditBatches batches = of_window(8 * kPulsesInFlight);
+  EXPECT_EQ(batches.batch_chunks(), 8u);
+  EXPECT_EQ(batches.count(0), 1u << 29);
+  // The other rank reports each batch that permits a later one; the sender needs no grant.
+  EXPECT_EQ(batches.messages(2), (1u << 29) - kPulsesInFlight);
+}
+
 TEST(CreditWindow, Window_isNotExceeded_inManyRandomOrdersOfSendsAndReceives) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     for (const std::uint32_t window : {16u, 24u, 40u}) {

@@ -21,7 +21,8 @@ CreditBatches::CreditBatches(const BlockLayout& layout, std::uint32_t chains,
   for (std::uint32_t c = 0; c < chain_count; ++c) {
     const Range psns{blocks[index(sequencer.chain_begin(c))].psns.first,
                      blocks[index(sequencer.chain_end(c)) - 1].psns.last};
-    streams_.push_back({psns, (psns.size() + batch_chunks_ - 1) / batch_chunks_});
+    const std::uint64_t batches = (std::uint64_t{psns.size()} + batch_chunks_ - 1) / batch_chunks_;
+    streams_.push_back({psns, static_cast<std::uint32_t>(batches)});
     needed_ = needed_ || psns.size() > share;
   }
 }
@@ -35,7 +36,7 @@ Range CreditBatches::range(std::uint32_t chain, std::uint32_t batch) const {
 }
 
 Rank CreditBatches::grantor(std::uint32_t chain, std::uint32_t batch) const {
-  if (batch + in_flight_ >= streams_[chain].count) return kNoRank;
+  if (std::uint64_t{batch} + in_flight_ >= streams_[chain].count) return kNoRank;
   return layout_->blocks()[layout_->block_of(range(chain, batch + in_flight_).first)].root;
 }
 
@@ -47,9 +48,17 @@ Range CreditBatches::granted_blocks(std::uint32_t chain, std::uint32_t batch) co
 std::uint64_t CreditBatches::messages(std::uint32_t ranks) const {
   if (!needed_) return 0;
   std::uint64_t sum = 0;
-  for (std::uint32_t chain = 0; chain < chains(); ++chain) {
-    for (std::uint32_t batch = 0; batch + in_flight_ < streams_[chain].count; ++batch) {
-      sum += ranks - 1 + granted_blocks(chain, batch).size();
+  for (const Stream& stream : streams_) {
+    if (stream.count <= in_flight_) continue;
+    sum += std::uint64_t{stream.count - in_flight_} * (ranks - 1);
+    // The grant of a batch goes to the blocks that begin inside the batch; the grantor is the sender
+    // of the block with the first chunk of the batch.
+    const std::uint32_t begin = stream.psns.first + in_flight_ * batch_chunks_;
+    const std::vector<Block>& blocks = layout_->blocks();
+    for (std::uint32_t b = layout_->block_of(begin) + 1; b < blocks.size(); ++b) {
+      const std::uint32_t first = blocks[b].psns.first;
+      if (first >= stream.psns.last) break;
+      sum += (first - stream.psns.first) % batch_chunks_ != 0 ? 1 : 0;
     }
   }
   return sum;
