@@ -10,6 +10,7 @@ Collectives return when they are done. Messages do not block.
 from __future__ import annotations
 
 import ctypes
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -40,8 +41,13 @@ _LOGICAL = {_RED.SUM: Operation.OR, _RED.MAX: Operation.OR, _RED.BOR: Operation.
 Tensors = Sequence[torch.Tensor]
 
 
+def _flat(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself if its memory has its elements one after the other, or such a copy."""
+    return tensor.resolve_conj().resolve_neg().contiguous()
+
+
 def _memory(tensor: torch.Tensor) -> Any:
-    """The bytes of a contiguous tensor by the buffer protocol."""
+    """The bytes of a tensor that _flat has returned, by the buffer protocol."""
     if tensor.numel() == 0:
         return bytearray()
     memory: Any = (ctypes.c_ubyte * (tensor.numel() * tensor.element_size())).from_address(tensor.data_ptr())
@@ -150,8 +156,9 @@ class PythonGroup(dist.ProcessGroup):
         self._limit = timeout.total_seconds()
         self._name, self._prefix, self._description = name, key_prefix, "undefined"
         self._options = options
+        self._creation = threading.Lock()  # held while the communicator is being created
         self._communicator: Communicator | None = None
-        self._ended = False
+        self._end = ""  # how the group has ended; "" before
 
     # ---- Names, time limit, end and counters ----
 
@@ -176,14 +183,17 @@ class PythonGroup(dist.ProcessGroup):
     def set_timeout(self, timeout: timedelta) -> None:
         self._limit = timeout.total_seconds()
 
-    def abort(self) -> None:
-        if self._communicator is not None:
-            self._communicator.abort("the application aborted the group")
+    def abort(self, reason: str = "the application aborted the group") -> None:
+        """Ends the group, also before its communicator exists: a later call would meet the wrong call of a late rank."""
+        self._end = self._end or f"aborted: {reason}"
+        communicator = self._communicator
+        if communicator is not None:
+            communicator.abort(reason)
 
     def shutdown(self) -> None:
         """Ends the group. A failure of the group is only a warning, because its operations have raised it."""
+        self._end = "shut down"
         communicator, self._communicator = self._communicator, None
-        self._ended = True
         if communicator is None:
             return
         try:
@@ -197,14 +207,29 @@ class PythonGroup(dist.ProcessGroup):
     # ---- Carrying out ----
 
     def _ready(self) -> Communicator:
-        if self._ended:
-            raise dist.DistBackendError(f"Tutti: group '{self._name}' was shut down: call init_process_group or "
-                                        "new_group again")
-        if self._communicator is None:
+        with self._creation:
+            communicator = self._communicator
+            if not self._end and communicator is None:
+                communicator = self._create()
+            if self._end or communicator is None:
+                raise dist.DistBackendError(f"Tutti: group '{self._name}' was {self._end}: call init_process_group or "
+                                            "new_group again")
+            return communicator
+
+    def _create(self) -> Communicator:
+        try:
             meeting = Meeting(self._store, self._prefix, self._own_rank, self._own_size, self._limit, self._name)
-            self._communicator = Communicator.from_allgather(meeting.allgather, self._own_rank, self._own_size,
-                                                             CommunicatorOptions(**self._options.in_python()))
-        return self._communicator
+            made = Communicator.from_allgather(meeting.allgather, self._own_rank, self._own_size,
+                                               CommunicatorOptions(**self._options.in_python()))
+        except BaseException as error:
+            self.abort(f"its communicator could not be created: {error}")
+            raise
+        # abort() and shutdown() first set the end and then look for a communicator, which this thread
+        # stores before it looks for the end. So one of the two sees the other.
+        self._communicator = made
+        if self._end:
+            made.abort(f"the group was {self._end}")
+        return made
 
     def carry_out(self, name: str, call: Callable[[float], Any]) -> Any:
         """Runs a call with the time limit of the group. A call that exceeds the limit aborts the group.
@@ -212,10 +237,9 @@ class PythonGroup(dist.ProcessGroup):
         Errors are raised as those of torch.
         """
         try:
-            self._ready()
             return call(self._limit)
         except (TimeoutError, TuttiTimeoutError) as error:
-            self.abort()
+            self.abort(f"{name} timed out")
             raise dist.DistBackendError(f"Tutti: Timed out: {name} of group '{self._name}': {error}") from error
         except ValueError:
             raise
@@ -244,7 +268,7 @@ class PythonGroup(dist.ProcessGroup):
 
     def broadcast(self, tensors: Tensors, opts: Any) -> _Done:
         _check("broadcast", tensors)
-        flat = tensors[0].contiguous()
+        flat = _flat(tensors[0])
         if flat.numel():
             self._run("broadcast", lambda comm, terms: comm.broadcast(_memory(flat), opts.rootRank, **terms), ())
         return self._copied(tensors, [flat])
@@ -263,7 +287,7 @@ class PythonGroup(dist.ProcessGroup):
             raise ValueError("Tutti: PREMUL_SUM does not exist without the adapter: install g++ 12 or later so that "
                              "the adapter can be built, or multiply the tensors first")
         operation, data_type = _operation(tensor, wanted)
-        flat = tensor.contiguous()
+        flat = _flat(tensor)
         if flat.numel():
             self._run("all_reduce", lambda comm, terms: comm.allreduce(_memory(flat), op=operation, dtype=data_type,
                                                                        **terms), ())
@@ -279,19 +303,19 @@ class PythonGroup(dist.ProcessGroup):
 
     def reduce(self, tensors: Tensors, opts: Any) -> _Done:
         _check("reduce", tensors)
-        result = self._reduced(tensors[0].detach().clone().contiguous(), opts.reduceOp)
+        result = self._reduced(tensors[0].detach().clone(), opts.reduceOp)
         return self._copied(tensors, [result]) if opts.rootRank == self._own_rank else _Done(tensors)
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> _Done:
         _check("all_gather", [*outputs[0], *inputs])
-        own = inputs[0].contiguous()
+        own = _flat(inputs[0])
         flat = own.new_empty((self._own_size, *own.shape))
         self._gather_flat("all_gather", flat, own)
         return self._copied(outputs[0], list(flat))
 
     def all_gather_single(self, output: torch.Tensor, source: torch.Tensor, opts: Any = None) -> _Done:
         _check("all_gather_into_tensor", [output, source])
-        flat, own = output.contiguous(), source.contiguous()
+        flat, own = _flat(output), _flat(source)
         self._gather_flat("all_gather_into_tensor", flat, own)
         return self._copied([output], [flat])
 
@@ -301,7 +325,7 @@ class PythonGroup(dist.ProcessGroup):
         return _Done(outputs)
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> _Done:
-        own = inputs[0].contiguous()
+        own = _flat(inputs[0])
         root = opts.rootRank == self._own_rank
         _check("gather", [own])
         flat = own.new_empty((self._own_size, *own.shape)) if root else None
@@ -313,8 +337,8 @@ class PythonGroup(dist.ProcessGroup):
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> _Done:
         _check("scatter", outputs)
-        own = outputs[0].contiguous()
-        flat = torch.stack(list(inputs[0])).contiguous() if opts.rootRank == self._own_rank else None
+        own = _flat(outputs[0])
+        flat = torch.stack(list(inputs[0])) if opts.rootRank == self._own_rank else None
         if own.numel():
             everything = _memory(flat) if flat is not None else None
             self._run("scatter", lambda comm, terms: comm.scatter(everything, _memory(own), opts.rootRank,
@@ -326,7 +350,7 @@ class PythonGroup(dist.ProcessGroup):
         if opts.reduceOp == _RED.PREMUL_SUM:
             self._reduced(source, opts.reduceOp)
         operation, data_type = _operation(source, opts.reduceOp)
-        flat, own = source.contiguous(), torch.empty_like(output, memory_format=torch.contiguous_format)
+        flat, own = _flat(source), torch.empty_like(output, memory_format=torch.contiguous_format)
         if flat.numel():
             self._run("reduce_scatter_tensor", lambda comm, terms: comm.reduce_scatter(
                 _memory(flat), _memory(own), op=operation, dtype=data_type, **terms), ())
@@ -343,7 +367,7 @@ class PythonGroup(dist.ProcessGroup):
     def all_to_all_single(self, output: torch.Tensor, source: torch.Tensor, output_splits: Sequence[int],
                           input_splits: Sequence[int], opts: Any = None) -> _Done:
         _check("all_to_all_single", [output, source])
-        flat, own = torch.empty_like(output, memory_format=torch.contiguous_format), source.contiguous()
+        flat, own = torch.empty_like(output, memory_format=torch.contiguous_format), _flat(source)
         sizes = [_split_sizes("input", own, input_splits, self._own_size),
                  _split_sizes("output", flat, output_splits, self._own_size)]
         self._run("all_to_all_single", lambda comm, terms: comm.alltoallv(_memory(own), _memory(flat), *sizes, **terms),
@@ -371,13 +395,13 @@ class PythonGroup(dist.ProcessGroup):
 
     def send(self, tensors: Tensors, to: int, tag: int) -> _Message:
         _check("send", tensors)
-        copy = tensors[0].contiguous()
+        copy = _flat(tensors[0])
         request = self.carry_out("send", lambda limit: self._ready().start.send(_memory(copy), to, tag))
         return _Message(self, request, copy, copy)
 
     def recv(self, tensors: Tensors, source: int | None, tag: int) -> _Message:
         _check("recv", tensors)
-        copy = tensors[0].contiguous()
+        copy = _flat(tensors[0])
         request = self.carry_out("recv", lambda limit: self._ready().start.recv(_memory(copy), source, tag))
         return _Message(self, request, tensors[0], copy)
 
