@@ -102,19 +102,22 @@ tutti_status_t tutti_request_progress(const tutti_request_t* request, tutti_prog
 
 tutti_status_t tutti_request_set_callback(tutti_request_t* request, tutti_completion_fn callback,
                                           void* context) {
-  return guarded([&]() -> Status {
+  bool begun = false;
+  const tutti_status_t status = guarded([&]() -> Status {
     if (request == nullptr) return null_argument("tutti_request_set_callback", "request");
     if (callback == nullptr) return null_argument("tutti_request_set_callback", "callback");
     if (request->has_callback) {
       return tutti::failure(Code::invalid_argument,
                             "this request already has a callback: set only one for each request");
     }
-    request->has_callback = true;
+    request->has_callback = begun = true;  // the callback may run before on_completion() returns
     return request->communicator->on_completion(
-        request->request, [callback, context](const Status& status) {
-          callback(static_cast<tutti_status_t>(status.code()), status.message().c_str(), context);
+        request->request, [callback, context](const Status& end) {
+          callback(static_cast<tutti_status_t>(end.code()), end.message().c_str(), context);
         });
   });
+  if (begun && status != TUTTI_OK) request->has_callback = false;
+  return status;
 }
 
 void tutti_request_free(tutti_request_t* request) { delete request; }

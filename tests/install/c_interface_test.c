@@ -121,6 +121,38 @@ static void check_requests(tutti_comm_t* comm, uint32_t rank) {
   }
 }
 
+static tutti_status_t alone(const void* mine, void* all, size_t bytes, int64_t timeout_ns,
+                            void* context) {
+  (void)timeout_ns, (void)context;
+  memcpy(all, mine, bytes);
+  return TUTTI_OK;
+}
+
+static void set_in_callback(tutti_status_t status, const char* message, void* request) {
+  CHECK(status == TUTTI_OK && message[0] == '\0');
+  CHECK_INVALID(tutti_request_set_callback(request, on_end, NULL));
+}
+
+/* A callback cannot set one on another engine's request, which can be set later. */
+static void check_callback_that_was_refused(void) {
+  tutti_comm_t* comms[2] = {NULL, NULL};
+  tutti_request_t* requests[2] = {NULL, NULL};
+  struct ending ending = {0, -1, ""};
+  for (int i = 0; i < 2; ++i) {
+    CHECK_OK(tutti_comm_create_with_callback(alone, NULL, 0, 1, NULL, &comms[i]));
+    CHECK_OK(tutti_irecv(comms[i], NULL, 0, 0, 1, UINT64_MAX, &requests[i]));
+  }
+  CHECK_OK(tutti_request_set_callback(requests[0], set_in_callback, requests[1]));
+  for (int i = 0; i < 2; ++i) {
+    if (i == 1) CHECK_OK(tutti_request_set_callback(requests[1], on_end, &ending));
+    CHECK_OK(tutti_send(comms[i], NULL, 0, 0, 1));
+    CHECK_OK(tutti_request_wait(requests[i]));
+    tutti_request_free(requests[i]);
+    tutti_comm_destroy(comms[i]);
+  }
+  CHECK(ending.calls == 1 && ending.status == TUTTI_OK);
+}
+
 /* Each rank sends one short and one long message to the next rank, and cancels a receive. */
 static void check_messages(tutti_comm_t* comm, uint32_t rank) {
   enum { kLong = 100000 };
@@ -563,6 +595,7 @@ int main(void) {
   atexit(fail_at_exit);
   check_texts();
   check_misuse_without_ranks();
+  check_callback_that_was_refused();
   static struct exchange exchange;
   pthread_barrier_init(&exchange.barrier, NULL, kRanks);
   pthread_t threads[kRanks];
