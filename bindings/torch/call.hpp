@@ -52,6 +52,7 @@ class Call {
 
   /// Starts the calls together and adds their requests, which the caller frees, to `requests`. If
   /// one of the calls is a message, it must be the only call; `terms` do not apply to messages.
+  /// Throws only before it starts a call.
   static tutti_status_t start(tutti_comm_t* comm, const std::vector<Call>& calls,
                               const StartOptions& terms, std::vector<tutti_request_t*>& requests);
   /// Carries out a collective of a group of one rank.

@@ -60,8 +60,8 @@ Communicator::~Communicator() {
   tutti_comm_destroy(comm_);
 }
 
-void Communicator::abort(const std::string& reason) {
-  if (!group_->in_child()) (void)tutti_comm_abort(comm_, reason.c_str());
+void Communicator::abort(const char* reason) {
+  if (!group_->in_child()) (void)tutti_comm_abort(comm_, reason);
 }
 
 void Communicator::finalize(std::chrono::milliseconds patience) {

@@ -28,7 +28,7 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   tutti_comm_t* get() const { return comm_; }
-  void abort(const std::string& reason);
+  void abort(const char* reason);
   /// Ends the communicator. Waits up to `patience` for calls in flight and for peers that still
   /// need data from this rank.
   void finalize(std::chrono::milliseconds patience);

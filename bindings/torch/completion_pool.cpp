@@ -1,10 +1,8 @@
 #include "completion_pool.hpp"
 
-#include <c10/util/Logging.h>
 #include <c10/util/thread_name.h>
 
 #include <algorithm>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,44 +16,30 @@ namespace {
 constexpr std::chrono::seconds kMaxWait{1};
 constexpr std::chrono::milliseconds kStopSlice{5};
 
-/// Ends an operation that has expired or whose requests have ended. An exception must not leave a
-/// thread of the pool, because it would end the process.
-void end_logged(Operation& operation, void (Operation::*end)()) {
-  try {
-    (operation.*end)();
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "Tutti: the end of " << operation.plan.what() << " failed: " << error.what();
-  }
-}
-
 }  // namespace
 
 CompletionPool& CompletionPool::instance() { return of_process<CompletionPool>(); }
 
-void CompletionPool::wake_or_add_thread() {
+/// Only logs if no thread can be created. A busy thread of the pool then looks at the queue as soon
+/// as it is idle, and the next call of this function tries again.
+void CompletionPool::wake_or_add_thread() noexcept {
   if (state_ == State::stopped) return;
   if (idle_threads_ > 0) {
     changed_.notify_one();
     return;
   }
-  std::thread([this] { work(); }).detach();  // work() waits until the caller releases mutex_
-  ++idle_threads_;
-}
-
-/// As wake_or_add_thread(), but only logs a warning if no thread can be created. The existing
-/// threads of the pool then look at the queue as soon as they are idle.
-void CompletionPool::try_to_add_thread() {
   try {
-    wake_or_add_thread();
-  } catch (const std::system_error& error) {
-    LOG(WARNING) << "Tutti: a thread for callbacks could not be created: " << error.what();
+    std::thread([this] { work(); }).detach();  // work() waits until the caller releases mutex_
+    ++idle_threads_;
+  } catch (...) {
+    log_exception("a thread for callbacks could not be created");
   }
 }
 
-void CompletionPool::complete(std::shared_ptr<Operation> operation) {
+void CompletionPool::complete(Ended& operations) noexcept {
   const std::lock_guard lock(mutex_);
-  ended_.push_back(std::move(operation));
-  try_to_add_thread();
+  ended_.splice(ended_.end(), operations);
+  wake_or_add_thread();
 }
 
 void CompletionPool::watch(std::weak_ptr<Operation> operation, Clock::time_point deadline) {
@@ -64,7 +48,7 @@ void CompletionPool::watch(std::weak_ptr<Operation> operation, Clock::time_point
     deadlines_.erase(deadlines_.begin());
   const bool first = deadlines_.empty() || deadline < deadlines_.begin()->first;
   deadlines_.emplace(deadline, std::move(operation));
-  if (first) wake_or_add_thread();
+  if (first || idle_threads_ == 0) wake_or_add_thread();
 }
 
 CompletionPool::Guest::Guest() {
@@ -122,21 +106,18 @@ void CompletionPool::work() {
       changed_.wait_until(lock, until);
       if (state_ == State::stopped) return;
     }
-    std::shared_ptr<Operation> ended;
-    if (!expired) {
-      ended = std::move(ended_.front());
-      ended_.pop_front();
-    }
+    Ended ended;
+    if (!expired) ended.splice(ended.end(), ended_, ended_.begin());
     --idle_threads_;
     ++busy_threads_;
     // If no thread is idle, another thread must watch the deadlines and the queue while this thread
     // runs callbacks.
-    if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) try_to_add_thread();
+    if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) wake_or_add_thread();
     lock.unlock();
-    if (expired) end_logged(*expired, &Operation::expire);
-    if (ended) end_logged(*ended, &Operation::complete);
+    if (expired) expired->expire();
+    if (!ended.empty()) ended.front()->complete();
     expired.reset();
-    ended.reset();
+    ended.clear();
     lock.lock();
     --busy_threads_;
     ++idle_threads_;

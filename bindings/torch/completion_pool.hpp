@@ -3,7 +3,7 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -23,7 +23,12 @@ class CompletionPool {
   /// The pool of this process; a child of fork() has one of its own.
   static CompletionPool& instance();
 
-  void complete(std::shared_ptr<Operation> operation);
+  /// Operations whose requests have ended. It is a list, so that complete() allocates no memory: an
+  /// exception must not reach the progress thread of libtutti.
+  using Ended = std::list<std::shared_ptr<Operation>>;
+
+  /// Takes over the elements of `operations`.
+  void complete(Ended& operations) noexcept;
   /// Ends the operation with a timeout unless it is done by the deadline.
   void watch(std::weak_ptr<Operation> operation, Clock::time_point deadline);
   /// Marks a thread outside the pool for which stop() must wait. While the Guest exists, the thread
@@ -49,13 +54,12 @@ class CompletionPool {
 
   CompletionPool() = default;
   void work();
-  void wake_or_add_thread();
-  void try_to_add_thread();
+  void wake_or_add_thread() noexcept;
   std::shared_ptr<Operation> take_expired();
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::shared_ptr<Operation>> ended_;
+  Ended ended_;
   std::multimap<Clock::time_point, std::weak_ptr<Operation>> deadlines_;
   State state_ = State::running;
   int idle_threads_ = 0;

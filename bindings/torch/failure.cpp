@@ -1,5 +1,7 @@
 #include "failure.hpp"
 
+#include <c10/util/Logging.h>
+
 #include "group.hpp"
 
 namespace tutti::torch_backend {
@@ -27,6 +29,17 @@ std::exception_ptr error_of(const Group& group, const std::string& what, const F
                tutti_status_string(failure.status), "): ", failure.message);
   if (!failure.ranks.empty()) text += "; at fault: " + name_ranks(group, failure.ranks);
   return backend_error(text);
+}
+
+void log_exception(const char* what) noexcept {
+  try {
+    try {
+      throw;
+    } catch (const std::exception& error) {
+      LOG(ERROR) << "Tutti: " << what << ": " << error.what();
+    }
+  } catch (...) {
+  }
 }
 
 }  // namespace tutti::torch_backend

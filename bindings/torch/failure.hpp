@@ -33,6 +33,10 @@ std::exception_ptr backend_error(const std::string& message);
 /// 0 ...", with the ranks at fault.
 std::exception_ptr error_of(const Group& group, const std::string& what, const Failure& failure);
 
+/// Logs the exception that is being handled, as "Tutti: WHAT: TEXT". If memory is too short for the
+/// entry, the entry is lost.
+void log_exception(const char* what) noexcept;
+
 /// Throws an error that says why arguments cannot be used.
 template <typename... Parts>
 [[noreturn]] void raise(const Parts&... parts) {

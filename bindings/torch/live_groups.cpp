@@ -1,11 +1,10 @@
 #include "live_groups.hpp"
 
-#include <c10/util/Logging.h>
-
 #include <chrono>
 #include <iterator>
-#include <system_error>
 #include <thread>
+
+#include "failure.hpp"
 
 namespace tutti::torch_backend {
 namespace {
@@ -24,16 +23,16 @@ LiveGroups::AtExit::~AtExit() {
   const auto end = [] {
     try {
       instance().shut_down();
-    } catch (const std::exception& error) {
-      LOG(ERROR) << "Tutti: the end of the process could not end all groups: " << error.what();
+    } catch (...) {
+      log_exception("the end of the process could not end all groups");
     }
   };
   try {
     // A new thread ends the groups, because the thread-local objects of the exiting thread no
     // longer exist.
     std::thread(end).join();
-  } catch (const std::system_error& error) {
-    LOG(WARNING) << "Tutti: a thread that ends the groups could not be created: " << error.what();
+  } catch (...) {
+    log_exception("a thread that ends the groups could not be created");
   }
 }
 

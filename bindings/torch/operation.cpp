@@ -16,9 +16,8 @@ namespace {
 constexpr std::chrono::seconds kAbortPatience{5};
 
 void on_completion(tutti_status_t, const char*, void* context) {
-  const std::unique_ptr<std::shared_ptr<Operation>> operation(
-      static_cast<std::shared_ptr<Operation>*>(context));
-  CompletionPool::instance().complete(std::move(*operation));
+  const std::unique_ptr<CompletionPool::Ended> ended(static_cast<CompletionPool::Ended*>(context));
+  CompletionPool::instance().complete(*ended);
 }
 
 bool has_ended(tutti_request_t* request) {
@@ -37,24 +36,41 @@ Operation::Operation(std::shared_ptr<Group> group, std::weak_ptr<Submissions> ow
     : staging(group->counts), group_(std::move(group)), owner_(std::move(owner)) {}
 
 Operation::~Operation() {
-  // In a child of fork() the requests belong to the parent, so the child must not free them.
+  // In a child of fork() the requests belong to the parent, so the child frees neither them nor
+  // their tensors.
   if (group_->in_child()) return;
+  const auto in_flight = [this] { return !done_ && !requests_.empty(); };
+  if (in_flight()) {
+    try {
+      if (!is_done()) {
+        std::rethrow_exception(backend_error("Tutti: " + plan.what() +
+                                             " was freed before its end: wait for its Work"));
+      }
+    } catch (...) {
+      fail(std::current_exception());
+    }
+  }
   for (tutti_request_t* const request : requests_) tutti_request_free(request);
+  // libtutti may still use the tensors of a request in flight, so these are never freed.
+  if (!in_flight()) staging.~Staging();
 }
 
 void Operation::start(tutti_comm_t* comm) {
-  Failure failure;
-  {
-    const std::lock_guard use(using_);
-    if (is_marked_done()) return;
-    failure =
-        last_failure(Call::start(comm, plan.calls, {plan.will_wait, plan.priority}, requests_));
+  const std::lock_guard use(using_);
+  if (is_marked_done()) return;
+  const tutti_status_t status =
+      Call::start(comm, plan.calls, {plan.will_wait, plan.priority}, requests_);
+  callbacks_left_ = requests_.size();
+  std::exception_ptr error;
+  try {
+    error = end_of(last_failure(status));
+  } catch (...) {
+    error = std::current_exception();  // some of the calls may be in flight
   }
-  const std::exception_ptr error = end_of(failure);
   if (requests_.empty()) finish(error);
   {
     const std::lock_guard lock(mutex_);
-    start_error_ = error;
+    start_error_ = std::move(error);
     started_ = true;
   }
   changed_.notify_all();
@@ -72,9 +88,8 @@ std::exception_ptr Operation::after_start() {
   }
   if (error && !ended) {
     // This rank started only some of the calls, but the other ranks start all of them. Later
-    // collectives would not match, so the group is aborted.
-    if (const auto owner = owner_.lock())
-      owner->abort(plan.what() + " could be started only in part");
+    // collectives would not match, so the group ends.
+    if (const auto owner = owner_.lock()) owner->fail(error);
   }
   if (arm_now) arm();
   settle();
@@ -96,9 +111,24 @@ void Operation::run_alone() {
   end(nullptr);
 }
 
-void Operation::end(std::exception_ptr error) {
-  finish(std::move(error));
+void Operation::end(std::exception_ptr error) noexcept {
+  {
+    const std::lock_guard use(using_);
+    if (end_requests(Clock::now() + kAbortPatience)) finish(std::move(error));
+  }
   settle();
+}
+
+void Operation::fail(const std::exception_ptr& error) noexcept {
+  if (const auto owner = owner_.lock()) owner->fail(error);
+  end(error);
+}
+
+bool Operation::end_requests(Clock::time_point deadline) noexcept {
+  return std::all_of(requests_.begin(), requests_.end(), [&](tutti_request_t* request) {
+    (void)tutti_request_wait_for(request, nanoseconds_until(deadline));
+    return has_ended(request);
+  });
 }
 
 bool Operation::wait_started(Clock::time_point deadline) {
@@ -177,19 +207,14 @@ std::exception_ptr Operation::give_up(std::chrono::milliseconds timeout, const F
 
 void Operation::arm() {
   const std::lock_guard use(using_);
-  {
-    const std::lock_guard lock(mutex_);
-    if (armed_ || done_) return;
-    armed_ = true;
-  }
-  callbacks_left_ = requests_.size();
+  if (is_marked_done() || armed_ == requests_.size()) return;
   // The pool watches the operation before the first callback is set: if setting one fails, the
   // operation still ends when its timeout expires.
   watch();
-  for (tutti_request_t* const request : requests_) {
-    auto context = std::make_unique<std::shared_ptr<Operation>>(shared_from_this());
+  for (; armed_ < requests_.size(); ++armed_) {
+    auto context = std::make_unique<CompletionPool::Ended>(1, shared_from_this());
     const Failure failure =
-        last_failure(tutti_request_set_callback(request, on_completion, context.get()));
+        last_failure(tutti_request_set_callback(requests_[armed_], on_completion, context.get()));
     if (failure) std::rethrow_exception(error_of(*group_, plan.what(), failure));
     (void)context.release();
   }
@@ -202,21 +227,27 @@ void Operation::finish_if_ended() {
   finish(end_of(failure));
 }
 
-void Operation::complete() {
+void Operation::complete() noexcept {
   if (--callbacks_left_ != 0) return;
-  {
+  try {
     const std::lock_guard use(using_);
     Failure failure;
     // libtutti runs the callback of a request just before it marks the request as done. This
     // function therefore waits for the requests although all callbacks have run.
     if (!is_marked_done() && wait_requests(Clock::now() + kAbortPatience, failure))
       finish(end_of(failure));
+  } catch (...) {
+    return end(std::current_exception());
   }
   settle();
 }
 
-void Operation::expire() {
-  if (!is_done()) (void)give_up(plan.timeout, {});
+void Operation::expire() noexcept {
+  try {
+    if (!is_done()) (void)give_up(plan.timeout, {});
+  } catch (...) {
+    fail(std::current_exception());
+  }
 }
 
 void Operation::abort() {
@@ -288,7 +319,8 @@ std::exception_ptr Operation::end_of(const Failure& failure) {
   return failure ? error_of(*group_, plan.what(), failure) : nullptr;
 }
 
-void Operation::finish(std::exception_ptr error) {
+void Operation::finish(std::exception_ptr error) noexcept {
+  if (is_marked_done()) return;
   if (!error && requests_.size() == 1 && plan.calls.front().is_receive()) {
     tutti_message_t message = TUTTI_MESSAGE_INIT;
     if (tutti_request_message(requests_.front(), &message) == TUTTI_OK)
@@ -301,28 +333,34 @@ void Operation::finish(std::exception_ptr error) {
   }
   {
     const std::lock_guard lock(mutex_);
-    if (done_) return;
     done_ = true;
     error_ = std::move(error);
   }
-  staging.clear();
   changed_.notify_all();
 }
 
-void Operation::settle() {
+void Operation::settle() noexcept {
+  Staging released(group_->counts);  // is destroyed after the lock is released
   c10::intrusive_ptr<c10::ivalue::Future> future;
   std::exception_ptr error;
   {
     const std::lock_guard lock(mutex_);
-    if (!done_ || settled_ || !future_) return;
+    if (!done_) return;
+    std::swap(released, staging);
+    if (settled_ || !future_) return;
     settled_ = true;
     future = future_;
     error = error_;
   }
-  if (error) {
-    future->setError(error);
-  } else {
-    future->markCompleted(c10::IValue(plan.results));
+  try {
+    if (!error) future->markCompleted(c10::IValue(plan.results));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  try {
+    if (error) future->setErrorIfNeeded(error);
+  } catch (...) {
+    log_exception("a callback of a future failed");
   }
 }
 

@@ -50,9 +50,14 @@ class Operation : public std::enable_shared_from_this<Operation> {
   ~Operation();
 
   Plan plan;
-  Staging staging;
+  /// The tensors. settle() releases them after the end of the operation. It is a union, because the
+  /// destructor must not free tensors that libtutti still uses.
+  union {
+    Staging staging;
+  };
 
   /// Starts all calls. The caller may hold locks; it must release them before it calls after_start.
+  /// Throws only if no call has been started.
   void start(tutti_comm_t* comm);
   /// Completes the start after the caller has released its locks, because callbacks of the future
   /// may run in this function. Returns the failure of the start; null for none.
@@ -61,8 +66,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void run_steps(tutti_comm_t* comm);
   /// Carries out the operation of a group of one rank.
   void run_alone();
-  /// Ends an operation that has no requests, with success if `error` is null.
-  void end(std::exception_ptr error);
+  /// Ends the operation, with success if `error` is null. Waits for its requests, and leaves the
+  /// operation as it is if they do not end. Allocates no memory.
+  void end(std::exception_ptr error) noexcept;
 
   /// Waits for the end of the operation, and throws its failure. If `timeout` is 0, the operation's
   /// own timeout applies.
@@ -80,10 +86,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void abandon();
   /// Ends the operation if the callbacks of all its requests have run. The completion pool calls
   /// this function once for each callback of libtutti.
-  void complete();
+  void complete() noexcept;
   /// Aborts the group and ends the operation with a timeout, unless the operation has ended before.
   /// The completion pool calls this function at the deadline.
-  void expire();
+  void expire() noexcept;
 
  private:
   /// Waits for the end of the operation; gives the operation up at the deadline, `timeout` after
@@ -93,21 +99,27 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool wait_started(Clock::time_point deadline);
   /// Waits for all requests; false if the deadline has passed. The caller holds the mutex using_.
   bool wait_requests(Clock::time_point deadline, Failure& failure);
+  /// As wait_requests(), but allocates no memory.
+  bool end_requests(Clock::time_point deadline) noexcept;
+  /// Ends the group and the operation with an exception that kept the operation from its end.
+  /// Allocates no memory.
+  void fail(const std::exception_ptr& error) noexcept;
   /// Makes sure that the operation ends even if no thread waits for it.
   void want_callback();
-  /// Sets a callback on each request, by which libtutti hands the operation to the completion pool
-  /// when the request ends.
+  /// Sets a callback on each request that has none, by which libtutti hands the operation to the
+  /// completion pool when the request ends.
   void arm();
   /// Makes the completion pool end the operation when its timeout has expired.
   void watch();
   bool is_marked_done();
   void finish_if_ended();
-  /// Sets the value of the future once the operation is done. The caller holds no lock, because
-  /// this function runs the callbacks of the future.
-  void settle();
-  /// Ends the operation when all its requests have ended. If there are requests, the caller holds
-  /// the mutex using_.
-  void finish(std::exception_ptr error);
+  /// Releases the tensors and sets the value of the future once the operation is done. The caller
+  /// holds no lock, because this function runs the callbacks of the future, and the release of a
+  /// tensor may wait for the interpreter's lock.
+  void settle() noexcept;
+  /// Marks the operation as done, after all its requests have ended. The caller holds the mutex
+  /// using_ and calls settle() after it has released this mutex.
+  void finish(std::exception_ptr error) noexcept;
   /// The error of the start if the start failed, otherwise the error that `failure` describes; null
   /// if nothing failed.
   std::exception_ptr end_of(const Failure& failure);
@@ -119,13 +131,13 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Held by the one thread that may use the requests.
   std::timed_mutex using_;
   std::vector<tutti_request_t*> requests_;
+  std::size_t armed_ = 0;  ///< number of requests that have a callback; guarded by using_
   std::atomic<int> source_{-1};
   std::atomic<std::size_t> callbacks_left_{0};
   /// Guards the state of the operation, from `started_` to `future_`.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool started_ = false;
-  bool armed_ = false;
   bool wants_callback_ = false;
   bool done_ = false;
   bool settled_ = false;  ///< whether settle() has begun to set the value of the future

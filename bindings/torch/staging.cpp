@@ -136,11 +136,6 @@ void Staging::write_back() {
   for (const auto& [copy, tensor] : written_) tensor.copy_(copy);
 }
 
-void Staging::clear() {
-  kept_.clear();
-  written_.clear();
-}
-
 void check_tensor(const char* operation, const at::Tensor& tensor) {
   if (!tensor.defined()) raise(operation, ": a tensor is undefined: pass a tensor");
   if (!tensor.device().is_cpu()) {

@@ -36,8 +36,6 @@ class Staging {
 
   /// Stores the results in the original tensors, if libtutti has written them to copies.
   void write_back();
-  /// Drops all tensors.
-  void clear();
 
  private:
   at::Tensor copy_of(const at::Tensor& tensor, bool filled);

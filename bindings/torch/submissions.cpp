@@ -12,12 +12,13 @@ namespace tutti::torch_backend {
 Submissions::Submissions(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store)
     : group_(std::move(group)), store_(std::move(store)) {}
 
-void Submissions::check_usable() const {
+void Submissions::check_usable() {
   if (group_->in_child()) {
     raise("group '", group_->name, "' belongs to process ", group_->process,
           " and cannot be used in its child ", ::getpid(),
           " after fork(): start processes by spawn, or call init_process_group in the child");
   }
+  const std::lock_guard lock(mutex_);
   if (end_) std::rethrow_exception(end_);
 }
 
@@ -53,6 +54,8 @@ void Submissions::issue(const std::shared_ptr<Operation>& operation) {
 void Submissions::add_worker() {
   if (working_) return;
   if (!communicator_) exchange_ = std::make_shared<StoreExchange>(group_, store_);
+  // The pool is made here, because an exception in the new thread would end the process.
+  (void)CompletionPool::instance();
   // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
@@ -69,9 +72,8 @@ void Submissions::work() {
     if (!communicator()) create_communicator();
     start_queued();
   } catch (...) {
-    fail_all(std::current_exception());
     // The other ranks may have started the operation that this rank could not start.
-    if (const auto present = communicator()) present->abort("an operation could not be started");
+    fail(std::current_exception());
   }
 }
 
@@ -95,7 +97,7 @@ void Submissions::create_communicator() {
 void Submissions::start_queued() {
   std::unique_lock lock(mutex_);
   while (!queue_.empty()) {
-    const std::shared_ptr<Operation> operation = queue_.front();
+    std::shared_ptr<Operation> operation = queue_.front();
     const std::shared_ptr<Communicator> communicator = communicator_;
     if (!operation->plan.steps) {
       // The lock is held during the start, so that a message from another thread starts only after
@@ -110,6 +112,7 @@ void Submissions::start_queued() {
       lock.unlock();
       operation->run_steps(communicator->get());
     }
+    operation.reset();  // may free tensors of Python, so this thread must not hold the mutex
     lock.lock();
     if (end_) return;  // the function that has set end_ ends the queued operations
   }
@@ -117,7 +120,7 @@ void Submissions::start_queued() {
 }
 
 void Submissions::fail_all(const std::exception_ptr& error) {
-  std::deque<std::shared_ptr<Operation>> queued;
+  std::list<std::shared_ptr<Operation>> queued;
   {
     const std::lock_guard lock(mutex_);
     if (!end_) end_ = error;
@@ -127,6 +130,12 @@ void Submissions::fail_all(const std::exception_ptr& error) {
     queued.swap(queue_);
   }
   for (const auto& operation : queued) operation->end(error);
+}
+
+void Submissions::fail(const std::exception_ptr& error) {
+  fail_all(error);
+  if (const auto present = communicator())
+    present->abort("an operation could not be started or ended");
 }
 
 Submissions::Ending Submissions::refuse(const std::string& how) {
@@ -139,7 +148,7 @@ void Submissions::abort(const std::string& reason) {
   if (group_->in_child()) return;
   const Ending ending = refuse("aborted at rank " + std::to_string(group_->rank) + ": " + reason);
   if (ending.exchange) ending.exchange->cancel(reason);
-  if (const auto present = communicator()) present->abort(reason);
+  if (const auto present = communicator()) present->abort(reason.c_str());
   fail_all(ending.error);
 }
 

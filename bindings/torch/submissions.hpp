@@ -3,8 +3,8 @@
 
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
-#include <deque>
 #include <exception>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -29,6 +29,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   void issue(const std::shared_ptr<Operation>& operation);
   /// Ends all operations with an error, at this rank and at the peers.
   void abort(const std::string& reason);
+  /// As abort(), after an error that kept an operation from its start or end. Allocates no memory.
+  void fail(const std::exception_ptr& error);
   /// Ends the group; serves peers that still need data from this rank for at most `patience`.
   void shut_down(std::chrono::milliseconds patience);
 
@@ -53,7 +55,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   /// The communicator; null before it has been created and after shut_down(). The first operation
   /// that needs a communicator begins the creation.
   std::shared_ptr<Communicator> communicator();
-  void check_usable() const;
+  void check_usable();
   void add_worker();
   void work();
   void create_communicator();
@@ -68,7 +70,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   /// The exchange through which the communicator is being created; null at any other time.
   std::shared_ptr<StoreExchange> exchange_;
   std::shared_ptr<Communicator> communicator_;
-  std::deque<std::shared_ptr<Operation>> queue_;
+  std::list<std::shared_ptr<Operation>> queue_;
   std::size_t queued_messages_ = 0;
   /// True while a thread creates the communicator or starts queued operations.
   bool working_ = false;

@@ -1,6 +1,5 @@
 #include "work.hpp"
 
-#include <c10/util/Logging.h>
 #include <c10/util/ScopeExit.h>
 
 #include <utility>
@@ -20,9 +19,8 @@ OperationWork::~OperationWork() {
   for (const auto& operation : operations_) {
     try {
       operation->abandon();
-    } catch (const std::exception& error) {
-      LOG(ERROR) << "Tutti: a freed Work could not hand its operation to the completion pool: "
-                 << error.what();
+    } catch (...) {
+      log_exception("a freed Work could not hand its operation to the completion pool");
     }
   }
 }

@@ -1,11 +1,14 @@
 """Ranks that die, are late or never come. JOB_CASES names the cases of one job."""
 
 import atexit
+import ctypes
+import gc
 import os
 import re
 import signal
 import threading
 import time
+import weakref
 from datetime import timedelta
 
 import torch
@@ -116,6 +119,71 @@ def end_while_the_group_meets():
     kept.append((work, future))
     assert not future.done() and callback.thread is None
     atexit.register(tell, "gone")
+
+
+def set_stack_of_threads(size):
+    """Sets the default stack size of threads, and returns the earlier one. No thread starts with one of 2**47 bytes."""
+    libc = ctypes.CDLL(None)
+    attributes, before = ctypes.create_string_buffer(256), ctypes.c_size_t()
+    assert libc.pthread_getattr_default_np(attributes) == 0
+    assert libc.pthread_attr_getstacksize(attributes, ctypes.byref(before)) == 0
+    assert libc.pthread_attr_setstacksize(attributes, ctypes.c_size_t(size)) == 0
+    assert libc.pthread_setattr_default_np(attributes) == 0
+    return before.value
+
+
+def drop_a_work():
+    """Starts a call and drops its Work and its tensor; returns a weak reference to the tensor."""
+    tensor = torch.ones(10)
+    dist.all_reduce(tensor, async_op=True)
+    return weakref.ref(tensor)
+
+
+def dropped_work_without_a_thread_keeps_its_tensor():
+    begin("dropped_work_without_a_thread")
+    dist.barrier()
+    if RANK == 0:
+        size = set_stack_of_threads(2**47)
+        raises(RuntimeError, ["can't start new thread"], threading.Thread(target=print).start)
+        alive = drop_a_work()
+        set_stack_of_threads(size)
+        gc.collect()
+        assert alive() is not None
+        tell("dropped")
+    else:
+        await_ranks("dropped", [0])
+        dist.all_reduce(torch.ones(10))
+    dist.all_reduce(torch.ones(1), async_op=True).get_future().wait()  # adds a thread, which ends both calls
+    while RANK == 0 and alive() is not None:
+        time.sleep(0.01)
+    dist.destroy_process_group()
+
+
+def dropped_work_without_callbacks_ends_the_group():
+    """Runs with the functions of failing_calls.cpp."""
+    begin("dropped_work_without_callbacks")
+    dist.barrier()
+    if RANK == 0:
+        assert drop_a_work()() is None
+        raises(dist.DistBackendError, ["all_reduce number 2", "was freed before its end"], dist.barrier)
+        tell("dropped")
+    else:
+        await_ranks("dropped", [0])
+        raises(dist.DistBackendError, ["rank 0"], dist.all_reduce, torch.ones(10))
+
+
+def start_that_fails_in_part_ends_the_group():
+    """Runs with the functions of failing_calls.cpp."""
+    begin("start_that_fails_in_part", timeout_s=LONG_S)
+    dist.barrier()
+    tensors = [torch.ones(10), torch.ones(10)]
+    if RANK == 0:
+        raises(Exception, ["bad_alloc"], dist.all_reduce_coalesced, tensors)
+        raises(Exception, ["bad_alloc"], dist.barrier)
+        tell("failed")
+    else:
+        await_ranks("failed", [0])
+        raises(dist.DistBackendError, ["rank 0"], lambda: [dist.all_reduce(one) for one in tensors])
 
 
 def late_rank_times_out():
