@@ -150,8 +150,9 @@ class SlotExchange {
   }
   /// The ranks that have not acknowledged the last exchange in which this rank published a block.
   virtual std::vector<Rank> unacked() const { return {}; }
-  /// The ranks that are `unacked` and, while the slot is busy, those for which it waits.
-  virtual std::vector<Rank> awaited_acks() const { return {}; }
+  /// The ranks that are `unacked` and, while the slot is busy, those for which it waits. On a device
+  /// that loses no entries, only the latter.
+  virtual std::vector<Rank> awaited_acks() const = 0;
 
  protected:
   Rank me() const { return me_; }

@@ -343,6 +343,29 @@ TEST(SharedSlots, ClosedRankWithoutAnEntry_isNamedInTheError) {
   });
 }
 
+TEST_P(SlotExchange, ClosedRankThatKeepsTheSlotOfARootBusy_isNamedInTheError) {
+  std::barrier created(2);
+  on_ranks(2, options(), [&](Communicator& communicator) {
+    created.arrive_and_wait();
+    if (index(communicator.rank()) == 1) {
+      for (std::uint64_t i = 0; i < kSlots + 1; ++i)
+        finish(communicator.broadcast({}, rank_of(1), {.algorithm = "multicast"}));
+      const Communicator closed = std::move(communicator);
+      return;
+    }
+    for (std::uint64_t i = 0; i < kSlots; ++i) broadcast(communicator, 8, 0, i);
+    Bytes buffer(8);
+    auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    EXPECT_NE(status.message().find("it has not taken part in an earlier collective"),
+              std::string::npos)
+        << status.to_string();
+    EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{1});
+  });
+}
+
 TEST_P(SlotExchange, BarrierWithBuffers_ignoresThem) {
   on_ranks(3, options(), [&](Communicator& communicator) {
     const Bytes sent(kBeyondAnySlotBytes, std::byte{1});

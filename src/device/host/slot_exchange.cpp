@@ -22,6 +22,15 @@ bool HostSlotExchange::slot_is_free() {
   return number() <= acked_by_all_ + kSlots;
 }
 
+std::vector<Rank> HostSlotExchange::awaited_acks() const {
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; slot_busy() && r < size(); ++r) {
+    const bool acked = number() <= shares_[r].acked().load(std::memory_order_acquire) + kSlots;
+    if (rank_of(r) != me() && !acked) ranks.push_back(rank_of(r));
+  }
+  return ranks;
+}
+
 void HostSlotExchange::publish() {
   const SlotShare& mine = shares_[index(me())];
   const std::span<const std::byte> block = own_block();

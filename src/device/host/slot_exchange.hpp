@@ -21,6 +21,7 @@ class HostSlotExchange final : public SlotExchange {
   void connect();
 
   std::size_t max_block_bytes() const override { return SlotShare::kBlockBytes; }
+  std::vector<Rank> awaited_acks() const override;
 
   /// True if `collect` would return an entry.
   bool pending() const;

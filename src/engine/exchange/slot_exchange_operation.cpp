@@ -202,18 +202,25 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   return true;
 }
 
-/// Fails the communicator and returns true if a rank whose entry is missing has closed.
+/// Fails the communicator and returns true if a rank has closed whose entry is missing, or whose ACK
+/// would free this rank's slot.
 bool SlotExchangeOperation::fail_if_closed() {
-  for (const Rank rank : slot_exchange_->missing()) {
-    if (!context().closing().has_closed(rank)) continue;
+  const auto fail_for = [this](std::span<const Rank> ranks, const char* lack) {
+    const auto closed = std::find_if(ranks.begin(), ranks.end(), [this](Rank rank) {
+      return context().closing().has_closed(rank);
+    });
+    if (closed == ranks.end()) return false;
     context().failures().fail_because(failure_of(
-        context().names().in_job({rank}), Code::peer_failed,
-        "{} has closed its communicator, but its message of this collective has not arrived: "
-        "call the same collectives on all ranks before closing",
-        context().names().of(rank)));
+        context().names().in_job({*closed}), Code::peer_failed,
+        "{} has closed its communicator, but {}: call the same collectives on all ranks before "
+        "closing",
+        context().names().of(*closed), lack));
     return true;
-  }
-  return false;
+  };
+  if (fail_for(slot_exchange_->missing(), "its message of this collective has not arrived"))
+    return true;
+  return slot_exchange_->slot_busy() &&
+         fail_for(slot_exchange_->awaited_acks(), "it has not taken part in an earlier collective");
 }
 
 /// Requests entries that are lost or late. If this rank's slot is still busy, also requests the
