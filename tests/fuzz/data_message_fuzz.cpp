@@ -1,5 +1,5 @@
-// Fuzzes the decoders of a schedule's data messages and CTS messages. A decoded message does not
-// extend beyond the received bytes and encodes to the same bytes.
+// Fuzzes the decoders of a schedule's data messages, CTS messages and ready-to-sends. A decoded
+// message does not extend beyond the received bytes and encodes to the same bytes.
 #include "protocol/codec/data_message.hpp"
 
 #include <algorithm>
@@ -24,6 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
   } else {
     require(size != kClearToSendBytes);
+  }
+  if (const auto ready = decode_ready_to_send(bytes)) {
+    const auto again = encode(*ready);
+    require(std::equal(again.begin(), again.end(), bytes.begin(), bytes.end()));
+  } else {
+    require(size != kReadyToSendBytes);
   }
   return 0;
 }

@@ -139,6 +139,8 @@ void add_messages(Corpus& corpus) {
   corpus.add("data_message_fuzz", "data", join(header, answer));
   corpus.add("data_message_fuzz", "clear_to_send",
              encode(ClearToSend{.key = 3, .offset = 64, .size_bytes = 100}));
+  corpus.add("data_message_fuzz", "ready_to_send",
+             encode(ReadyToSend{.slot = 2, .size_bytes = 100}));
   for (const auto& [name, message] :
        {std::pair<const char*, TaggedMessage>{"eager", {.kind = TaggedKind::eager, .tag = 5}},
         {"ready", {.kind = TaggedKind::ready, .number = 1, .tag = 5, .length_bytes = 9, .key = 7}},

@@ -28,7 +28,8 @@ struct Settings {
   std::uint64_t assumed_bytes_per_second = 125'000'000;
   /// If no chunk of a block has arrived after this silence, a rank asks its left neighbour for the
   /// block, although the block's root may still be computing. Only a network that drops multicast
-  /// makes this necessary.
+  /// makes this necessary. A rank that has waited this long for a clear-to-send tells the receiver
+  /// the size of its message.
   Nanoseconds enquiry_patience{1'000'000'000};
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
   /// A Broadcast of at most this many bytes runs without a handshake, because its root retains a

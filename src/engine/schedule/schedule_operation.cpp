@@ -144,6 +144,7 @@ Status ScheduleOperation::prepare_call() {
 }
 
 void ScheduleOperation::start(Instant now, bool barrier) {
+  handshake_.begin(context(), *call_.schedule, *space_, epoch(), priority());
   for (const Match& match : call_.schedule->arrivals())
     context().peers().watch(rank_of(match.peer));
   if (!barrier) {
@@ -172,6 +173,7 @@ bool ScheduleOperation::poll(Instant now) {
   if (!begun_ || finished_) return false;
   const std::uint32_t before = space_->board.completed();
   const bool copied = copy_on(now);
+  if (now >= handshake_.due()) handshake_.announce(now);
   run(now);
   return copied || space_->board.completed() != before;
 }
@@ -267,8 +269,8 @@ bool ScheduleOperation::copy_on(Instant now) {
 }
 
 Instant ScheduleOperation::next_deadline() const {
-  if (space_->copies.empty()) return kNever;
-  return copy_.pending() ? copy_.due() : Instant{};
+  if (space_->copies.empty()) return handshake_.due();
+  return copy_.pending() ? std::min(copy_.due(), handshake_.due()) : Instant{};
 }
 
 void ScheduleOperation::complete(TaskIndex task) {
@@ -290,7 +292,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   }
   space_->departures[at].issued = true;
   if (space_->departures[at].clear) return transfer(now, at);
-  context().peers().watch(task.peer);  // this rank waits for the peer's clear-to-send
+  handshake_.await_clear(now, at);
 }
 
 /// Begins an addition to a counter, or the WRITE of a message whose clear-to-send has arrived.
@@ -354,12 +356,10 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
     return;
   }
   const Task& task = call_.schedule->tasks()[at];
-  context().messages().send_data(
-      now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
-      encode(protocol::ClearToSend{.key = key->key,
-                                   .offset = filled.target.offset_bytes,
-                                   .size_bytes = filled.target.size_bytes}),
-      priority());
+  handshake_.send_clear(now, task.peer, task.slot,
+                        {.key = key->key,
+                         .offset = filled.target.offset_bytes,
+                         .size_bytes = filled.target.size_bytes});
 }
 
 void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
@@ -376,10 +376,8 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
       return;
     }
     space_->keyed_keys[arrival] = *memory_key;
-    context().messages().send_data(
-        now, key.source, epoch(), key.slot | schedule::kCtsSlots,
-        encode(protocol::ClearToSend{.key = memory_key->key, .size_bytes = landing.size()}),
-        priority());
+    handshake_.send_clear(now, key.source, key.slot,
+                          {.key = memory_key->key, .size_bytes = landing.size()});
   }
   fold_arrived_keys(at);
 }
@@ -412,6 +410,13 @@ void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Messa
 
 void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                 std::span<const std::byte> payload) {
+  if (slot == protocol::kReadySlot) {
+    const auto ready = protocol::decode_ready_to_send(payload);
+    const std::string misfit =
+        ready ? handshake_.misfit(from, *ready) : "a ready-to-send that is not valid";
+    if (!misfit.empty()) reject(from, ready ? ready->slot : slot, misfit);
+    return;
+  }
   if ((slot & schedule::kCtsSlots) != 0) {
     on_clear_to_send(now, from, slot & ~schedule::kCtsSlots, payload);
     return;
@@ -454,7 +459,8 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
   const schedule::FilledTask& filled = space_->filled[match.task];
   if (filled.transfer != Transfer::eager || payload.size() != filled.target.size_bytes) {
     reject(rank_of(match.peer), match.slot,
-           fmt::format("{} bytes where {} are expected", payload.size(), filled.target.size_bytes));
+           handshake_.sizes_differ(rank_of(match.peer), payload.size(), context().rank(),
+                                   filled.target.size_bytes));
     return;
   }
   ArrivalState& state = space_->arrivals[arrival];
@@ -485,6 +491,12 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
                                          std::span<const std::byte> payload) {
   const auto task = call_.schedule->sender_of(from, slot);
   const auto clear = protocol::decode_clear_to_send(payload);
+  const std::uint64_t source_bytes = task ? space_->filled[*task].source.size_bytes : 0;
+  if (task && clear && clear->size_bytes != source_bytes) {
+    reject(from, slot,
+           handshake_.sizes_differ(context().rank(), source_bytes, from, clear->size_bytes));
+    return;
+  }
   const bool counted = task && call_.schedule->tasks()[*task].counted;
   const bool waits = task && (counted || space_->filled[*task].transfer == Transfer::rendezvous);
   CounterWords& words = context().operations().counter_words();
@@ -492,14 +504,6 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
       task && (space_->departures[*task].clear || (counted && words.key_of(from)));
   if (!waits || !clear || repeated) {
     reject(from, slot, "a clear-to-send that matches no message of this rank");
-    return;
-  }
-  const std::uint64_t source_bytes = space_->filled[*task].source.size_bytes;
-  if (clear->size_bytes != source_bytes) {
-    reject(
-        from, slot,
-        fmt::format("{} sends {} bytes, but {} expects {}", context().names().of(context().rank()),
-                    source_bytes, context().names().of(from), clear->size_bytes));
     return;
   }
   DepartureState& departure = space_->departures[*task];

@@ -19,6 +19,7 @@
 #include "engine/schedule/call_memory.hpp"
 #include "engine/schedule/counter_steps.hpp"
 #include "engine/schedule/paced_copy.hpp"
+#include "engine/schedule/rendezvous_handshake.hpp"
 #include "engine/schedule/schedule_trace.hpp"
 #include "engine/schedule/schedule_workspace.hpp"
 #include "protocol/ready_barrier.hpp"
@@ -117,6 +118,7 @@ class ScheduleOperation final : public Operation {
   PacedCopy copy_;  ///< the paced copy in progress, which is the first of the workspace's copies
   ScheduleTrace trace_;
   CounterSteps counters_;
+  RendezvousHandshake handshake_;
   std::uint64_t unexpected_bytes_ = 0;
   bool begun_ = false;
   bool finished_ = false;

@@ -32,6 +32,8 @@ struct ArrivalState {
 struct DepartureState {
   bool issued = false;
   std::optional<protocol::ClearToSend> clear;
+  /// Time at which the receiver is told the size if `clear` is still missing; kNever: not (again).
+  Instant announce_at = kNever;
   std::array<std::byte, sizeof(std::uint64_t)> old_value{};  ///< peer's counter before the addition
 };
 

@@ -40,4 +40,19 @@ std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes
   return clear;
 }
 
+std::array<std::byte, kReadyToSendBytes> encode(const ReadyToSend& ready) {
+  std::array<std::byte, kReadyToSendBytes> bytes;
+  std::memcpy(bytes.data(), &ready.slot, 4);
+  std::memcpy(bytes.data() + 4, &ready.size_bytes, 8);
+  return bytes;
+}
+
+std::optional<ReadyToSend> decode_ready_to_send(std::span<const std::byte> bytes) {
+  if (bytes.size() != kReadyToSendBytes) return std::nullopt;
+  ReadyToSend ready;
+  std::memcpy(&ready.slot, bytes.data(), 4);
+  std::memcpy(&ready.size_bytes, bytes.data() + 4, 8);
+  return ready;
+}
+
 }  // namespace tutti::protocol

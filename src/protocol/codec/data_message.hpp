@@ -50,4 +50,18 @@ std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear);
 /// Decodes a clear-to-send; nothing unless the bytes are exactly one clear-to-send.
 std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes);
 
+/// The content of a ready-to-send: the sender of a rendezvous transfer still waits for the
+/// clear-to-send.
+struct ReadyToSend {
+  std::uint32_t slot = 0;  ///< match slot of the transfer
+  std::uint64_t size_bytes = 0;
+};
+inline constexpr std::size_t kReadyToSendBytes = 12;
+/// The match slot of every ready-to-send; no other message has it.
+inline constexpr std::uint32_t kReadySlot = UINT32_MAX;
+
+std::array<std::byte, kReadyToSendBytes> encode(const ReadyToSend& ready);
+/// Decodes a ready-to-send; nothing unless the bytes are exactly one ready-to-send.
+std::optional<ReadyToSend> decode_ready_to_send(std::span<const std::byte> bytes);
+
 }  // namespace tutti::protocol
