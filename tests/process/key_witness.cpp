@@ -32,8 +32,9 @@ using Octets = std::span<const unsigned char>;
 
 /// Labels of derived bytes that are not secret, because they are derived from public bytes or
 /// because Tutti publishes them.
-constexpr std::string_view kPublicLabels[] = {"tutti job name 1", "tutti groups 1"};
-constexpr std::string_view kProofLabel = "tutti job key proof 1";
+constexpr std::string_view kPublicLabels[] = {"tutti job name 1", "tutti groups 1",
+                                              "tutti exchange view 1"};
+constexpr std::string_view kProofLabel = "tutti job key proof 2";
 constexpr std::string_view kTagLabel = "tutti datagram tag 2";
 constexpr std::size_t kTagKeyBytes = 16;
 
