@@ -36,6 +36,7 @@ class CompletionQueue final : public CompletionSink {
   void use_matcher(MessageMatcher* matcher) { matcher_ = matcher; }
   /// Moves as many completions as fit to `out`; their payloads stay valid until the next `push`.
   std::size_t take(std::span<Completion> out);
+  std::size_t size() const { return entries_.size() - taken_; }
   bool empty() const { return size() == 0; }
   /// True if so many completions wait that the endpoint should leave arrivals where they are, so
   /// that peers slow down.
@@ -48,7 +49,6 @@ class CompletionQueue final : public CompletionSink {
     std::size_t size;
   };
 
-  std::size_t size() const { return entries_.size() - taken_; }
   void drop_taken();
 
   std::vector<Entry> entries_;

@@ -492,20 +492,16 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   const auto task = call_.schedule->sender_of(from, slot);
   const auto clear = protocol::decode_clear_to_send(payload);
   const std::uint64_t source_bytes = task ? space_->filled[*task].source.size_bytes : 0;
-  if (task && clear && clear->size_bytes != source_bytes) {
-    reject(from, slot,
-           handshake_.sizes_differ(context().rank(), source_bytes, from, clear->size_bytes));
-    return;
-  }
+  if (task && clear && clear->size_bytes != source_bytes)
+    return reject(from, slot,
+                  handshake_.sizes_differ(context().rank(), source_bytes, from, clear->size_bytes));
   const bool counted = task && call_.schedule->tasks()[*task].counted;
   const bool waits = task && (counted || space_->filled[*task].transfer == Transfer::rendezvous);
   CounterWords& words = context().operations().counter_words();
   const bool repeated =
       task && (space_->departures[*task].clear || (counted && words.key_of(from)));
-  if (!waits || !clear || repeated) {
-    reject(from, slot, "a clear-to-send that matches no message of this rank");
-    return;
-  }
+  if (!waits || !clear || repeated)
+    return reject(from, slot, "a clear-to-send that matches no message of this rank");
   DepartureState& departure = space_->departures[*task];
   departure.clear = *clear;
   if (counted) words.learn(from, {clear->key});
@@ -517,10 +513,7 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
   const bool expected =
       arrival && space_->arrivals[*arrival].posted && !space_->arrivals[*arrival].arrived &&
       space_->filled[call_.schedule->arrivals()[*arrival].task].transfer == Transfer::rendezvous;
-  if (!expected) {
-    reject(from, slot, "data for which this rank has sent no clear-to-send");
-    return;
-  }
+  if (!expected) return reject(from, slot, "data for which this rank has sent no clear-to-send");
   arrived(*arrival);
 }
 
