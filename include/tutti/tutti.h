@@ -144,7 +144,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* requ
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, which can have only one. If the request is done already, the
- * callback runs at once in this thread. */
+ * callback runs at once in this thread. If this function fails for another reason than a callback
+ * that is set already, it may be called again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_set_callback(tutti_request_t* request,
                                                          tutti_completion_fn callback,
                                                          void* context);

@@ -311,8 +311,8 @@ struct EndpointCounters {
   /// Received frames dropped because there was no connection to their sender, and no other
   /// connection could be closed to make room for one.
   std::uint64_t frames_without_connection = 0;
-  /// Datagrams rejected: wrong version, kind, communicator or rank, or not from the host of the
-  /// rank that they name.
+  /// Datagrams and frames rejected: malformed, wrong version, kind, communicator or rank, or not
+  /// from the host of the rank that they name. A kind that the queue pair does not take is wrong.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
   /// Datagrams rejected: received before, or too old to tell whether they were received before.

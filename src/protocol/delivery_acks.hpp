@@ -35,9 +35,9 @@ class DeliveryAcks {
   bool has(Rank rank, std::uint32_t epoch) const;
   bool all_but(Rank me, std::uint32_t epoch) const;
 
-  /// Forgets all ACKs, and counts every epoch before `epoch` as acknowledged. The root calls this
-  /// before it sends a block if it retains no earlier one: an ACK that is 2^31 epochs old would
-  /// compare as one of a later epoch, because epochs wrap at 2^32.
+  /// Forgets all ACKs, and counts every epoch before `epoch` as acknowledged. A rank that
+  /// retains no block calls this when a Broadcast begins: an ACK that is 2^31 epochs old would
+  /// compare as one of a later epoch.
   void restart(std::uint32_t epoch) {
     acked_by_all_ = epoch - 1;
     acked_.clear();

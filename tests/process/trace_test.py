@@ -279,7 +279,7 @@ class Traces(unittest.TestCase):
                              ("size is not a whole number in its range", {"size": -1}),
                              ("rank is 2 instead of 0 to 1", {"rank": 2}),
                              ("clock_error_ns is not a whole number", {"clock_error_ns": -1}),
-                             ("origin_ns has several values", {"origin_ns": [0] * 9}),
+                             ("origin_ns is a list or an object instead of one value", {"origin_ns": [0] * 9}),
                              ("ts of an event is 1e+300 us instead of at most", {"event": {"ts": 1e300}}),
                              ("ts of an event is -5000000000000 us instead of at most", {"event": {"ts": -5e12}}),
                              ("an event ends before it begins, or too late", {"event": {"dur": -1}}),

@@ -144,7 +144,8 @@ class Merge {
     for (const char* name : kShownFields) {
       const json& value = header.at(name);
       if (value.is_structured())
-        throw std::out_of_range(fmt::format("{} has several values", name));
+        throw std::out_of_range(
+            fmt::format("{} is a list or an object instead of one value", name));
       shown[name] = value;
     }
   }
@@ -176,7 +177,9 @@ class Merge {
     }
     const TraceTime length = time_of(event, "dur");
     if (length.count() < 0 || begin + length > kMaxTime)
-      throw std::out_of_range("an event ends before it begins, or too late");
+      throw std::out_of_range(
+          fmt::format("an event at {} ps has a dur of {} ps: it must be 0 or more and end by {} ps",
+                      begin.count(), length.count(), kMaxTime.count()));
     merged_.trace.add(track, name, begin, length, category, arguments);
     note_message(category, values, {track, begin, begin + length});
   }

@@ -38,7 +38,7 @@ class BarrierPolicy {
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  /// Multicast bytes that some rank may not have consumed yet.
+  /// Bytes that a late rank needs to store the chunks that some rank may not have consumed yet.
   std::uint64_t unconfirmed_bytes_ = 0;
   /// Message bytes that some rank may not have consumed yet.
   std::uint64_t unconfirmed_unexpected_bytes_ = 0;

@@ -93,9 +93,8 @@ class Operation {
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
-  /// A rank that is late needs this many bytes of its store for unexpected chunks to keep all chunks
-  /// of this operation; this number decides whether a ready barrier runs. Must be the same on all
-  /// ranks; valid after `prepare`; 0: the operation multicasts nothing.
+  /// The bytes that a late rank needs to store all chunks of this operation; they decide whether a
+  /// ready barrier runs. Valid after `prepare`, the same on all ranks; 0: it multicasts nothing.
   virtual std::uint64_t multicast_bytes() const { return 0; }
   /// Other ranks send at most this many message bytes to a rank before that rank calls this
   /// collective; the same on all ranks. If a rank might have to store too many bytes, a ready

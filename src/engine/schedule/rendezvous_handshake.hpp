@@ -1,6 +1,6 @@
-// The handshake of the messages that a schedule sends by rendezvous. The receiver of a long message
-// answers with a clear-to-send. If the clear-to-send is overdue, the receiver may expect a message
-// that is short enough to be sent eagerly, so the sender tells it the size by a ready-to-send.
+// The rendezvous handshake of a schedule's long messages: the receiver sends a clear-to-send when
+// its receive is issued. If it is overdue, the receiver may expect a short message, so the sender
+// tells it the size by a ready-to-send.
 #pragma once
 
 #include <cstdint>

@@ -44,7 +44,7 @@ struct Report {
   /// if `narrow` is 0.
   std::uint32_t narrow_source = 0;
   std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the path from narrow_source
-  ExchangeView view{};             ///< this rank's view of the exchanges
+  ExchangeView view{};             ///< this rank's exchange view
 };
 
 /// The inputs of a check. `names` contains the hosts of the ranks.

@@ -38,9 +38,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// True if a rule from an environment variable chooses the algorithm of the call. Thread-safe.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
-  /// Creates the side communicators; every rank must call this function. If a rank could not create
-  /// its own, all ranks get an object with a `refusal`. If the ranks could not tell each other, the
-  /// function fails, because the routes of the ranks might then differ. A call that names no
+  /// Creates the side communicators; every rank must call this function. Fails if the ranks cannot
+  /// tell each other the outcome, because their routes might then differ. A call that names no
   /// algorithm takes this route only if `overruled` returns false. With `groups` there is an across
   /// side for each local rank. Only the ranks of the job know `key`; `names` gives the number in
   /// the job of each rank of the communicator.
@@ -49,7 +48,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress,
       const crypto::Secret& key, const engine::RankNames& names);
   ~Hierarchy() override;
-  /// The reason why the communicator must not use this route; empty: it may. The same on all ranks.
+  /// The reason why no rank may use this route, because a rank could not create its side
+  /// communicators; empty: all may.
   const std::string& refusal() const { return refusal_; }
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;

@@ -76,8 +76,8 @@ Status KeyAgreement::check(const KeyOffer& offer, std::span<const std::byte> pee
   if (!proof) return proof.status();
   if (crypto::equal(*proof, offer.proof)) return {};
   return failure(Code::invalid_argument,
-                 "the job key of rank {} differs from that of rank {}, or the bootstrap changed "
-                 "its bytes: {}",
+                 "the job key of rank {0} differs from that of rank {1}, or the bootstrap changed "
+                 "the bytes of rank {0}: {2}, or use a bootstrap that delivers them unchanged",
                  rank, own_.rank, kGiveSameKey);
 }
 

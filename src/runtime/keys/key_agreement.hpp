@@ -61,7 +61,7 @@ class KeyAgreement {
   /// secrets from rank 0's contribution, so that only the address of rank 0 remains. Fails if this
   /// rank's own contribution was changed on the way.
   Result<crypto::Secret> take_second(std::span<Bytes> contributions);
-  /// This rank's view of both exchanges, after take_second.
+  /// This rank's exchange view, after take_second.
   const ExchangeView& view() const { return view_; }
 
  private:
