@@ -39,6 +39,11 @@ class MembershipWatch {
   /// sender's last collective, or this rank has rejoined because of a sender and has received no
   /// multicast chunk of this sender since. While false, calls of `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
+  /// True if a chunk of this source by multicast would be news, so that `heard` has an effect.
+  bool suspects(Rank source) const {
+    return (state_ != State::member && source == suspect_) ||
+           (index(source) < missed_.size() && missed_[index(source)].collectives > 0);
+  }
   /// True if multicast is probably lost. Either no chunk of some sender came by multicast in
   /// kMissedCollectives consecutive collectives, or this rank has rejoined because of a sender and
   /// has received no multicast chunk of this sender since.

@@ -30,8 +30,11 @@ TEST(MembershipWatch, LongBlocksMissedInARow_leadToOneRejoin) {
   EXPECT_EQ(miss(watch, MembershipWatch::kMissedCollectives - 1, kLongBlock, kBegin),
             Verdict::none);
   EXPECT_TRUE(watch.suspects());
+  EXPECT_TRUE(watch.suspects(kSource));
+  EXPECT_FALSE(watch.suspects(rank_of(index(kSource) + 1)));
   EXPECT_EQ(miss(watch, 1, kLongBlock, kBegin), Verdict::rejoin);
   EXPECT_EQ(watch.suspect(), kSource);
+  EXPECT_TRUE(watch.suspects(kSource));
   EXPECT_EQ(miss(watch, 10, kLongBlock, kLater - Nanoseconds(1)), Verdict::none);
 }
 

@@ -30,6 +30,7 @@ class GroupMembership {
   void on_report(Report report) { report_ = std::move(report); }
 
   bool suspects() const { return watch_.suspects(); }
+  bool suspects(Rank source) const { return watch_.suspects(source); }
   /// True if recovery should not wait for multicast, because multicast of some rank has not arrived
   /// lately.
   bool lost() const { return watch_.lost(); }

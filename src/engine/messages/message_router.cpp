@@ -133,7 +133,9 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     return;
   }
   if (operations_.has_begun(message->epoch)) {
-    if (!slots_.may_have_requested(message->epoch)) ++counters_.messages_rejected;
+    // A ready-to-send may wait in this rank's peer until the message itself has arrived.
+    const bool late = message->slot == protocol::kReadySlot;
+    if (!late && !slots_.may_have_requested(message->epoch)) ++counters_.messages_rejected;
     return;
   }
   unexpected_data_bytes_ += stored_bytes(message->payload);

@@ -65,8 +65,9 @@ device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, b
     if (begins) on_malformed(chunk.source);
     return {};
   }
-  // While multicast may be lost, a late chunk goes to staging, where `on_chunk` verifies it.
-  const bool verify = begins && context().receiver().membership().suspects();
+  // While multicast of its source may be lost, a late chunk goes to staging, where `on_chunk`
+  // verifies it.
+  const bool verify = begins && context().receiver().membership().suspects(chunk.source);
   std::byte* const place = writable(*at, chunk.psn, begins && !verify);
   if (place == nullptr && verify) return {device::Placement::Where::staging};
   if (place == nullptr) return {};
@@ -86,7 +87,7 @@ void MulticastReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk
     // A multicast chunk that arrives after a READ of the same chunk was only late. If it is
     // authentic, multicast of its root reaches this rank.
     GroupMembership& membership = context().receiver().membership();
-    if (membership.suspects() && queue_pair.copy_and_verify(chunk, nullptr))
+    if (membership.suspects(chunk.source) && queue_pair.copy_and_verify(chunk, nullptr))
       membership.heard(chunk.source);
     return;
   }

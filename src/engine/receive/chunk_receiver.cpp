@@ -125,7 +125,7 @@ void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
     ++counters_.chunks_stale;
     // A chunk that is not needed is verified only while multicast may be lost: an authentic one
     // shows that it is not.
-    if (membership_.suspects() && pair.copy_and_verify(chunk, nullptr))
+    if (membership_.suspects(chunk.source) && pair.copy_and_verify(chunk, nullptr))
       membership_.heard(chunk.source);
     return;
   }
