@@ -766,6 +766,18 @@ TEST(Collectives, BlocksOnBothSidesOfTheEagerLimit_failAtBoth) {
   }
 }
 
+TEST(Collectives, GatherThatOnlyTheRootCarriesOutByASchedule_fails) {
+  // A block of 1 KiB goes through a slot, and the other rank's call then ends.
+  const auto said = said_by_two([&](Communicator& communicator, std::uint32_t rank) {
+    const std::size_t bytes = rank == 0 ? 100'000 : 1024;
+    const Bytes own(bytes);
+    Bytes all(rank == 0 ? 2 * bytes : 0);
+    return outcome_of(
+        communicator.start({.collective = Collective::gather, .send = own, .receive = all}));
+  });
+  EXPECT_NE(said[0], "ok");
+}
+
 TEST(Collectives, AlltoallvInPlace_sendsTheOriginalContentOfTheBuffer) {
   on_ranks(3, [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <barrier>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -643,14 +644,16 @@ TEST(Communicator, FlightDumps_ofSeveralCommunicators_haveFilesOfTheirOwn) {
   std::string directory = testing::TempDir() + "flight-XXXXXX";
   ASSERT_NE(::mkdtemp(directory.data()), nullptr);
   ASSERT_EQ(setenv("TUTTI_FLIGHT_RECORDER", directory.c_str(), 1), 0);
-  const auto fail_one = [](Communicator& communicator) {
+  // A rank may abort only after its peer's earlier call has ended, or that call would fail, too.
+  std::barrier both_are_idle(2);
+  const auto fail_one = [&](Communicator& communicator) {
+    both_are_idle.arrive_and_wait();
     communicator.abort("a dump is wanted");
     EXPECT_FALSE(communicator.barrier().ok());
   };
   on_ranks(2, patient(), [&](Communicator& communicator) {
     auto copy = communicator.duplicate();
     ASSERT_TRUE(copy.ok()) << copy.status().to_string();
-    leave(communicator);
     fail_one(*copy);
     fail_one(communicator);
   });

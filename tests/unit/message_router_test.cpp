@@ -80,6 +80,20 @@ class AcceptingOperation final : public Operation {
   void start(Instant, bool) override {}
 };
 
+TEST(MessageRouter, DataForACollectiveThatHasEnded_failsTheCommunicator) {
+  auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
+  fuzz::ScriptedEndpoint& endpoint = *owned;
+  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
+                              std::vector<std::string>{"rank 0", "rank 1"});
+  endpoint.deliver(Rank{0}, data_of(Settings{}.first_epoch - 1));
+  context.poll(kNow);
+  const Status& status = context.failures().status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("which has ended at this rank"), std::string::npos)
+      << status.to_string();
+  EXPECT_EQ(context.counters().messages_rejected, 1u);
+}
+
 TEST(MessageRouter, DataWithoutPayloadBeyondTheLimit_failsTheCommunicator) {
   // The limit is 8 MiB, and a message without payload counts as 64 bytes.
   constexpr int kLimit = (8 << 20) / 64;

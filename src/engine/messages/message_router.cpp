@@ -133,9 +133,9 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     return;
   }
   if (operations_.has_begun(message->epoch)) {
-    // A ready-to-send may wait in this rank's peer until the message itself has arrived.
-    const bool late = message->slot == protocol::kReadySlot;
-    if (!late && !slots_.may_have_requested(message->epoch)) ++counters_.messages_rejected;
+    // A ready-to-send may wait at its sender until the message itself has arrived.
+    if (message->slot != protocol::kReadySlot && !slots_.may_have_requested(message->epoch))
+      reject_late(from, message->epoch);
     return;
   }
   unexpected_data_bytes_ += stored_bytes(message->payload);
@@ -150,6 +150,16 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
   }
   unexpected_data_.keep(message->epoch,
                         {from, message->slot, {message->payload.begin(), message->payload.end()}});
+}
+
+// The sender has made another call, in which it would wait for this rank for ever.
+void MessageRouter::reject_late(Rank from, std::uint32_t epoch) {
+  ++counters_.messages_rejected;
+  failures_.fail(failures_.misfit(from, Code::invalid_argument,
+                                  "{} sent data for collective #{}, which has ended at this rank: "
+                                  "call the same collective with "
+                                  "the same sizes, types and algorithm on all ranks",
+                                  names_.of(from), epoch));
 }
 
 // The sender of the chunk has made another call, so this rank would wait for data that never comes.
