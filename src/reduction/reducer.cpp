@@ -20,16 +20,19 @@ constexpr std::size_t kStreams = 8;
 /// the processor's prefetchers, and short enough for its cache.
 constexpr std::size_t kPartialBytes = 32768;
 
-std::vector<const KernelTable*> tables() {
-  std::vector<const KernelTable*> found;
+/// All implementations, the fastest first. No memory is allocated, so that `create` does not throw
+/// for a type and an operation that exist.
+const auto& tables() {
+  static const std::array all {
 #if defined(__x86_64__)
-  for (const KernelTable* table : {&avx512_kernels(), &avx2_kernels()}) {
-    if (table->runs_here()) found.push_back(table);
-  }
+    &avx512_kernels(), &avx2_kernels(),
 #endif
-  found.push_back(&scalar_kernels());
-  return found;
+        &scalar_kernels()
+  };
+  return all;
 }
+
+bool runs_here(const KernelTable* table) { return table->runs_here(); }
 
 }  // namespace
 
@@ -49,19 +52,22 @@ Result<Reducer> Reducer::create(Operation operation, ElementType type) {
                    "reduction: {} does not support elements of type {}: use an integer type",
                    to_string(operation), to_string(type));
   }
-  static const KernelTable& fastest = *tables().front();
-  return Reducer(operation, type, fastest);
+  static const KernelTable* const fastest =
+      *std::find_if(tables().begin(), tables().end(), runs_here);
+  return Reducer(operation, type, *fastest);
 }
 
 std::vector<std::string_view> Reducer::implementations() {
   std::vector<std::string_view> names;
-  for (const KernelTable* table : tables()) names.emplace_back(table->name);
+  for (const KernelTable* table : tables()) {
+    if (runs_here(table)) names.emplace_back(table->name);
+  }
   return names;
 }
 
 Result<Reducer> Reducer::with_implementation(std::string_view name) const {
   for (const KernelTable* table : tables()) {
-    if (table->name == name) return Reducer(operation_, type_, *table);
+    if (table->name == name && runs_here(table)) return Reducer(operation_, type_, *table);
   }
   return failure(Code::invalid_argument,
                  "reduction: implementation {} does not run on this processor: use one that "

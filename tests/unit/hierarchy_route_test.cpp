@@ -2,10 +2,10 @@
 // two hosts with two ranks each.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <barrier>
 #include <functional>
-#include <string_view>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -14,7 +14,6 @@
 #include "runtime/hierarchy/hierarchy.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/progress.hpp"
-#include "runtime/routes/join_routes.hpp"
 #include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
@@ -154,49 +153,29 @@ TEST(HierarchyRoute, FlatCall_afterAFailureOfASideCommunicator_endsWithAnError) 
   expect_end("ring", [](CommunicatorImpl&, Hierarchy& route) { route.abort("stop"); });
 }
 
-/// A bootstrap through which the ranks seem to run on two hosts.
-class TwoHosts final : public Bootstrap {
+/// A bootstrap whose exchanges fail.
+class LostBootstrap final : public Bootstrap {
  public:
-  explicit TwoHosts(Bootstrap& whole) : whole_(whole) {}
-  bool lost = false;  ///< true: every exchange fails
-  Rank rank() const override { return whole_.rank(); }
-  std::uint32_t size() const override { return whole_.size(); }
-  std::string description() const override { return whole_.description(); }
-  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
-                                       Nanoseconds timeout) override {
-    if (lost) return Status(Code::timeout, "rank 3 did not take part");
-    // The peer options begin with this text and end the contribution.
-    constexpr std::string_view kFormat = "tuttopt";
-    const auto is_byte = [](std::byte one, char text) { return one == std::byte(text); };
-    const auto begin =
-        std::search(mine.begin(), mine.end(), kFormat.begin(), kFormat.end(), is_byte);
-    auto options = PeerOptions::decode({begin, mine.end()});
-    if (!options || index(rank()) < kLayout.ranks_per_host) return whole_.allgather(mine, timeout);
-    options->network += "b";
-    options->memory += "b";
-    Bytes edited(mine.begin(), begin);
-    const Bytes encoded = options->encode();
-    edited.insert(edited.end(), encoded.begin(), encoded.end());
-    return whole_.allgather(edited, timeout);
+  explicit LostBootstrap(Rank rank) : rank_(rank) {}
+  Rank rank() const override { return rank_; }
+  std::uint32_t size() const override { return kLayout.ranks(); }
+  std::string description() const override { return "lost"; }
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte>, Nanoseconds) override {
+    return Status(Code::timeout, "rank 3 did not take part");
   }
 
  private:
-  Bootstrap& whole_;
+  Rank rank_;
 };
 
-TEST(HierarchyRoute, JoiningWhoseExchangeFails_failsTheCreation_andMakesNoFlatCommunicator) {
-  auto bootstraps = make_local_bootstraps(kLayout.ranks());
-  const auto run = [&](std::uint32_t rank) {
-    TwoHosts bootstrap(*bootstraps[rank]);
-    auto whole = CommunicatorImpl::create(bootstrap, test::patient(), nullptr, {});
-    ASSERT_TRUE(whole.ok()) << whole.status().to_string();
-    bootstrap.lost = true;
-    const Status joined = join_hosts(**whole, bootstrap, test::patient());
-    EXPECT_EQ(joined.code(), Code::timeout) << (*whole)->describe();
-  };
-  std::vector<std::thread> threads;
-  for (std::uint32_t rank = 0; rank < kLayout.ranks(); ++rank) threads.emplace_back(run, rank);
-  for (std::thread& thread : threads) thread.join();
+TEST(HierarchyRoute, CreationWhoseExchangeFails_fails_andMakesNoRouteWithARefusal) {
+  LostBootstrap bootstrap(rank_of(0));
+  auto progress = Progress::create({});
+  ASSERT_TRUE(progress.ok()) << progress.status().to_string();
+  const auto never = [](const CollectiveCall&) { return false; };
+  const auto made = Hierarchy::create(bootstrap, test::patient(), kLayout, false, never, *progress,
+                                      crypto::Secret(), {});
+  EXPECT_EQ(made.status().code(), Code::timeout) << made.status().to_string();
 }
 
 }  // namespace

@@ -141,10 +141,12 @@ TEST(KeyAgreement, RankWithAnotherJobKey_isNamedInTheError) {
   const Secret wrong = key_of('6');
   const auto ends = Agreement({&key, &key, &wrong}).run();
   for (const std::size_t r : {0u, 1u}) {
-    EXPECT_EQ(ends[r].status().message(),
-              "the job key of rank 2 differs from that of rank " + std::to_string(r) +
-                  ", or the bootstrap changed its bytes: give all ranks the same key file "
-                  "(TUTTI_JOB_KEY_FILE) or the same job_key");
+    EXPECT_EQ(
+        ends[r].status().message(),
+        "the job key of rank 2 differs from that of rank " + std::to_string(r) +
+            ", or the bootstrap changed the bytes of rank 2: give all ranks the same key file "
+            "(TUTTI_JOB_KEY_FILE) or the same job_key, or use a bootstrap that delivers them "
+            "unchanged");
   }
   EXPECT_EQ(ends[2].status().message().find("the job key of rank 0 differs from that of rank 2"),
             0u);
@@ -198,7 +200,7 @@ TEST(KeyAgreement, PeerOptionsChangedForAllRanks_inAJobWithAKey_areRefusedByAllR
   for (const std::size_t r : {0u, 2u}) {
     EXPECT_EQ(agreement.ranks[r].take_first(all).status().message().find(
                   "the job key of rank 1 differs from that of rank " + std::to_string(r) +
-                  ", or the bootstrap changed its bytes"),
+                  ", or the bootstrap changed the bytes of rank 1"),
               0u);
   }
   EXPECT_EQ(agreement.ranks[1].take_first(all).status().message().find(
@@ -519,12 +521,16 @@ TEST(KeyAgreement, AddressChangedAtOneRank_failsTheCreationOnAllRanks) {
     CommunicatorOptions options = test::patient();
     options.authenticate = authenticate;
     const auto ends = create_over_changed_bytes(1, lower_the_window, {0}, options);
+    // A rank that fails first ends the check of the others, whose errors then refer to its error.
+    std::uint32_t named = 0;
     for (std::uint32_t r = 0; r < ends.size(); ++r) {
-      EXPECT_EQ(ends[r].code(), Code::invalid_argument);
-      EXPECT_EQ(ends[r].message().find("the bootstrap gave rank " + std::to_string(r == 0 ? 1 : 0)),
-                0u)
+      const std::string other = "the bootstrap gave rank " + std::to_string(r == 0 ? 1 : 0);
+      const bool names = ends[r].message().starts_with(other);
+      EXPECT_EQ(ends[r].code(), names ? Code::invalid_argument : Code::peer_failed)
           << ends[r].message();
+      if (names) ++named;
     }
+    EXPECT_GE(named, 1u);
   }
 }
 
@@ -542,7 +548,7 @@ TEST(KeyAgreement, OptionsChangedForAllRanks_failTheCreationOnAllRanks) {
   for (const std::uint32_t r : {0u, 1u, 2u}) {
     EXPECT_EQ(ends[r].message().find("the job key of rank " + std::to_string(r == 0 ? 1 : 0) +
                                      " differs from that of rank " + std::to_string(r) +
-                                     ", or the bootstrap changed its bytes"),
+                                     ", or the bootstrap changed the bytes of rank 1"),
               0u)
         << ends[r].message();
   }

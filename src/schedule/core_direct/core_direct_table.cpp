@@ -20,7 +20,9 @@ class Column {
     for (const Task& task : schedule.tasks()) {
       if (lines_.size() <= task.round) lines_.resize(task.round + 1u);
       const std::optional<Line> line = line_of(task);
-      if (line) lines_[task.round].push_back(*line);
+      if (!line) continue;
+      width_ = std::max(width_, line->text.size());
+      lines_[task.round].push_back(*line);
     }
     for (std::vector<Line>& round : lines_) {
       std::stable_sort(round.begin(), round.end(),
@@ -35,13 +37,7 @@ class Column {
   std::string line(std::size_t round, std::size_t at) const {
     return at < height(round) ? lines_[round][at].text : std::string();
   }
-  std::size_t width() const {
-    std::size_t most = 4;
-    for (const std::vector<Line>& round : lines_) {
-      for (const Line& line : round) most = std::max(most, line.text.size());
-    }
-    return most;
-  }
+  std::size_t width() const { return width_; }
 
  private:
   /// One printed line. `order` sorts the lines of a round by kind: received CTS, sent CTS, waits
@@ -112,6 +108,7 @@ class Column {
   const Schedule& schedule_;
   bool all_;
   std::vector<std::vector<Line>> lines_;
+  std::size_t width_ = 4;
 };
 
 void append_row(std::string& table, const std::string& label, std::span<const Column> columns,
