@@ -313,6 +313,17 @@ TEST_P(SlotExchange, RootThatMulticasts_toAReaderOfSlots_isNamedInTheError) {
   EXPECT_EQ(ranks_of(status), (std::vector<std::uint32_t>{0, 1}));
 }
 
+/// Expects that a Broadcast of rank 0 by slots fails with an error that names `rank` and has `text`.
+void expect_broadcast_fails(Communicator& communicator, std::uint32_t rank, const char* text) {
+  Bytes buffer(8);
+  auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  const Status status = request->wait_for(kLong);
+  EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+  EXPECT_NE(status.message().find(text), std::string::npos) << status.to_string();
+  EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{rank});
+}
+
 TEST_P(SlotExchange, RootOfASlotExchange_whoseReaderAwaitsMulticast_isNamedInTheError) {
   const Status status = broadcast_of_sizes(options(), 1024, 512 * 1024);
   EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
@@ -331,15 +342,7 @@ TEST(SharedSlots, ClosedRankWithoutAnEntry_isNamedInTheError) {
       const Communicator closed = std::move(communicator);
       return;
     }
-    Bytes buffer(8);
-    auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
-    ASSERT_TRUE(request.ok()) << request.status().to_string();
-    const Status status = request->wait_for(kLong);
-    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
-    EXPECT_NE(status.message().find("its message of this collective has not arrived"),
-              std::string::npos)
-        << status.to_string();
-    EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{0});
+    expect_broadcast_fails(communicator, 0, "its message of this collective has not arrived");
   });
 }
 
@@ -354,15 +357,7 @@ TEST_P(SlotExchange, ClosedRankThatKeepsTheSlotOfARootBusy_isNamedInTheError) {
       return;
     }
     for (std::uint64_t i = 0; i < kSlots; ++i) broadcast(communicator, 8, 0, i);
-    Bytes buffer(8);
-    auto request = communicator.broadcast(buffer, rank_of(0), by_slots());
-    ASSERT_TRUE(request.ok()) << request.status().to_string();
-    const Status status = request->wait_for(kLong);
-    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
-    EXPECT_NE(status.message().find("it has not taken part in an earlier collective"),
-              std::string::npos)
-        << status.to_string();
-    EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{1});
+    expect_broadcast_fails(communicator, 1, "it has not taken part in an earlier collective");
   });
 }
 

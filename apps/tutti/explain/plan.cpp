@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "base/error.hpp"
@@ -62,11 +63,10 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// Each chain needs credit for a chunk, so there are at most as many chains as the window has chunks.
 std::uint32_t chains_of(const PlanInput& input, std::uint32_t chunk_bytes) {
-  const std::uint64_t window_chunks = std::max<std::uint64_t>(input.window_bytes / chunk_bytes, 1);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-      input.chains, 1, std::min<std::uint64_t>(input.ranks, window_chunks)));
+  return std::clamp(
+      input.chains, 1u,
+      protocol::CreditBatches::most_chains(input.ranks, input.window_bytes / chunk_bytes));
 }
 
 /// The number of reports of consumed credit batches and of grants.

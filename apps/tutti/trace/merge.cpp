@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
+#include "runtime/bootstrap/store/store_frame.hpp"
 
 namespace tutti::app {
 namespace {
@@ -35,7 +36,6 @@ constexpr std::array kShownFields{"job",
                                   "clock_error_ns",
                                   "clock_exchanges",
                                   "origin_ns"};
-constexpr std::uint64_t kMaxRanks = 1 << 20;
 constexpr std::uint64_t kMaxClockErrorNs = std::uint64_t{1} << 61;  ///< two of them fit a sum
 /// About 53 days: the difference of any two times up to this one fits TraceTime.
 constexpr TraceTime kMaxTime{4'600'000'000'000'000'000};
@@ -134,7 +134,8 @@ class Merge {
   void add(const json& content) {
     const json& header = content.at("otherData").at(kHeader);
     merged_.job = header.at("job").get<std::string>();
-    merged_.size = static_cast<std::uint32_t>(number(header, "size", 1, kMaxRanks));
+    merged_.size =
+        static_cast<std::uint32_t>(number(header, "size", 1, runtime::kMaxBootstrapRanks));
     ranks_.insert(static_cast<std::uint32_t>(number(header, "rank", 0, merged_.size - 1)));
     merged_.dropped += number(header, "oldest_spans_dropped", 0, UINT64_MAX);
     errors_ns_.push_back(

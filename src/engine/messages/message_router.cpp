@@ -17,8 +17,8 @@ constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
 // collectives.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
-// Bit 63 of a token is 1 for a data message and 0 for a tagged message. Only data
-// slots, which have 31 bits, get a token: no receive matches a CTS or a ready-to-send.
+// Bit 63 of a token is 1 for a data message and 0 for a tagged message. Only data slots, which
+// have 31 bits, get a token: no receive matches a CTS or a ready-to-send.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
 
 std::uint64_t stored_bytes(std::span<const std::byte> payload) {

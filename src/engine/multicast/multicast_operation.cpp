@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "protocol/credits/credit_batches.hpp"
 
 namespace tutti::engine {
 
@@ -73,13 +74,10 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.chains = context.size();
     return false;
   }
-  // A chain needs credit for at least one chunk, so more chains than the window has chunks would
-  // overfill the receive queues.
   const Settings& settings = context.settings();
-  const std::uint64_t window_chunks =
-      std::max<std::uint64_t>(settings.window_bytes / settings.chunk_bytes, 1);
-  const auto most_chains =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(context.size(), window_chunks));
+  const std::uint64_t window_chunks = settings.window_bytes / settings.chunk_bytes;
+  const std::uint32_t most_chains =
+      protocol::CreditBatches::most_chains(context.size(), window_chunks);
   call_.plan = context.network().send_schedule().next(call_.data_bytes);
   if (forced != 0) {
     call_.chains = std::min(forced, most_chains);

@@ -3,6 +3,7 @@
 // needs no credit.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -16,6 +17,13 @@ class CreditBatches {
   /// chains together. `layout` must outlive this object.
   CreditBatches(const BlockLayout& layout, std::uint32_t chains, std::uint64_t window_chunks,
                 std::uint32_t in_flight);
+
+  /// The largest number of chains. Each chain needs credit for at least one chunk, so more chains
+  /// than the window has chunks would overfill the receive queues.
+  static std::uint32_t most_chains(std::uint32_t senders, std::uint64_t window_chunks) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(senders, std::max<std::uint64_t>(window_chunks, 1)));
+  }
 
   /// True if the stream of some chain is longer than its share of the window, so that the senders
   /// need credit.
