@@ -210,6 +210,26 @@ TEST(CommunicatorContext, ReceiveThatBeginsAndEndsInOnePoll_leavesNoPeerWatched)
   EXPECT_TRUE(watched.empty()) << watched.size() << " peers are watched";
 }
 
+TEST(CommunicatorContext, ReceiveOfAMessageOfWhichOnlyAPartHasArrived_watchesItsSender) {
+  std::set<Rank> watched;
+  CommunicatorContext context(Rank{1}, 3, Settings{}, std::make_unique<WatchingEndpoint>(watched),
+                              std::vector<std::string>{"rank 0", "rank 1", "rank 2"});
+  constexpr std::size_t kMessageBytes = 4000;
+  std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header;
+  const std::size_t bytes = protocol::encode_tagged({.tag = 7}, header);
+  ASSERT_TRUE(context.tagged().match(Rank{0}, std::span(header).first(bytes), kMessageBytes));
+  std::array<std::byte, kMessageBytes> buffer;
+  const auto completion = std::make_shared<Completion>();
+  context.tagged().submit(std::make_unique<TaggedCall>(TaggedCall{.kind = TaggedCall::Kind::receive,
+                                                                  .peer = Rank{0},
+                                                                  .tag = 7,
+                                                                  .buffer = buffer,
+                                                                  .completion = completion}));
+  context.poll(kNow);
+  EXPECT_FALSE(completion->done);
+  EXPECT_EQ(watched, std::set{Rank{0}});
+}
+
 /// Delivers chunks that the test supplies.
 class ChunkEndpoint final : public fuzz::ScriptedEndpoint {
  public:

@@ -113,14 +113,15 @@ void TaggedMessages::begin_receive(Instant now, std::unique_ptr<TaggedCall>& cal
   const TaggedCall& receive = *call;
   const Number number = keep(call);
   const auto message = matcher_.post(number, {receive.peer, receive.tag, receive.tag_mask});
-  if (!message) return receive.peer == kNoRank ? peers_.watch_all() : peers_.watch(receive.peer);
-  const auto arriving = arriving_.find(*message);
-  if (arriving != arriving_.end()) {
+  if (message) {
+    const auto arriving = arriving_.find(*message);
+    if (arriving == arriving_.end()) {
+      const Message found = std::move(unexpected_.extract(*message).mapped());
+      return deliver(now, number, found);
+    }
     arriving->second.receive = number;  // on_matched() delivers the message once it is complete
-    return;
   }
-  const Message found = std::move(unexpected_.extract(*message).mapped());
-  deliver(now, number, found);
+  receive.peer == kNoRank ? peers_.watch_all() : peers_.watch(receive.peer);
 }
 
 void TaggedMessages::cancel(const Completion& receive) {
