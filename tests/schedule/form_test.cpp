@@ -173,6 +173,9 @@ TEST(Text, ErrorNamesTheLineAndTheRemedy) {
       {heading + "task 0 copy send[0] -> receive[1] after 0\nend\n",
        "depends on task 0, which does not precede it"},
       {heading + "task 0 copy send[0]{3/2} -> receive[1]\nend\n", "parts 3..4 of 2"},
+      {heading + "task 0 send to 2 slot 2147483647 from send[0]\nend\n",
+       "match slot 2147483647 is reserved"},
+      {heading + "task 0 signal to 2 slot 4294967295\nend\n", "match slot 4294967295 is reserved"},
   };
   for (const auto& [text, message] : cases) {
     const Result<Schedule> read = parse_schedule(text);

@@ -140,7 +140,8 @@ void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   auto known = std::find_if(requested_.begin(), requested_.end(),
                             [from](const Requested& one) { return one.from == from; });
   const bool first = known == requested_.end();
-  if (requests_ == 0 || first != (part == 0) || (!first && known->whole) || payload.size() > most ||
+  if (requests_ == 0 || part > SlotRecovery::kLastPart || first != (part == 0) ||
+      (!first && known->whole) || payload.size() > most ||
       (!first && known->bytes.size() + payload.size() > most)) {
     return Operation::on_data(polled_at_, from, slot, payload);
   }

@@ -21,8 +21,8 @@ namespace tutti::engine {
 class SlotRecovery {
  public:
   /// Bit in the match slot, set for the last part of an entry that is sent over the reliable
-  /// connection.
-  static constexpr std::uint32_t kLastPart = 0x8000'0000u;
+  /// connection. It differs from schedule::kCtsSlots, so a CTS is not taken for a part.
+  static constexpr std::uint32_t kLastPart = 0x4000'0000u;
 
   /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
   /// outlive this one.

@@ -57,7 +57,7 @@ struct ReadyToSend {
   std::uint64_t size_bytes = 0;
 };
 inline constexpr std::size_t kReadyToSendBytes = 12;
-/// The match slot of every ready-to-send. No CTS has it, because no schedule uses the data slot
+/// The match slot of every ready-to-send. No CTS has it, because Schedule::make refuses the data slot
 /// 0x7fff'ffff.
 inline constexpr std::uint32_t kReadySlot = UINT32_MAX;
 
