@@ -634,13 +634,14 @@ TEST(Collectives, PreparedCallRunsRepeatedly) {
 
 /// The outcome of a call at each of two ranks.
 std::vector<std::string> said_by_two(
-    const std::function<std::string(Communicator&, std::uint32_t rank)>& call) {
+    const std::function<std::string(Communicator&, std::uint32_t rank)>& call,
+    const CommunicatorOptions& options = patient()) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::vector<std::string> said(2);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      auto communicator = runtime::create_communicator(*bootstraps[rank], patient());
+      auto communicator = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       said[rank] = call(*communicator, rank);
     });
@@ -776,6 +777,42 @@ TEST(Collectives, GatherThatOnlyTheRootCarriesOutByASchedule_fails) {
         communicator.start({.collective = Collective::gather, .send = own, .receive = all}));
   });
   EXPECT_NE(said[0], "ok");
+}
+
+// The ended rank asks for the slot entry of the late root over their connection, so that it may also
+// get entries of ended calls.
+TEST(Collectives, GatherThatOnlyALateRootCarriesOutByASchedule_fails) {
+  const auto said = said_by_two([](Communicator& communicator, std::uint32_t rank) {
+    if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const std::size_t bytes = rank == 0 ? 100'000 : 1024;
+    const Bytes own(bytes);
+    Bytes all(rank == 0 ? 2 * bytes : 0);
+    const std::string gathered = outcome_of(
+        communicator.start({.collective = Collective::gather, .send = own, .receive = all}));
+    return rank == 0 ? gathered : outcome_of(communicator.barrier());
+  });
+  expect_both_heard(said);
+  for (const std::string& one : said) EXPECT_NE(one, "ok");
+}
+
+TEST(Collectives, ReadyBarrierOfOnlyOneRank_fails) {
+  CommunicatorOptions options = patient();
+  options.always_barrier = true;
+  for (const Collective collective : {Collective::broadcast, Collective::allgather}) {
+    SCOPED_TRACE(to_string(collective));
+    const auto said = said_by_two(
+        [collective](Communicator& communicator, std::uint32_t rank) {
+          // A block of 1 KiB goes through a slot, without a ready barrier.
+          Bytes own(rank == 0 ? 1'024 : 100'000);
+          Bytes all(2 * own.size());
+          return outcome_of(collective == Collective::broadcast
+                                ? communicator.broadcast(own, Rank{0})
+                                : communicator.allgather(own, all));
+        },
+        options);
+    EXPECT_NE(said[1], "ok");
+    for (const std::string& one : said) EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
+  }
 }
 
 TEST(Collectives, AlltoallvInPlace_sendsTheOriginalContentOfTheBuffer) {

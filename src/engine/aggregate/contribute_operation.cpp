@@ -79,11 +79,8 @@ bool ContributeOperation::open_placement() {
   return true;
 }
 
-void ContributeOperation::on_message(Instant, Rank from, const Message& message) {
-  if (from != aggregator()) {
-    ++context().counters().messages_rejected;
-    return;
-  }
+void ContributeOperation::on_message(Instant now, Rank from, const Message& message) {
+  if (from != aggregator()) return Operation::on_message(now, from, message);
   switch (message.kind) {
     case MessageKind::window:
       window_key_ = message.argument;

@@ -13,7 +13,7 @@ constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 }  // namespace
 
 bool BarrierPolicy::decide(const Operation& operation, bool votes) {
-  const std::uint64_t stored = operation.multicast_bytes();
+  const std::uint64_t stored = operation.late_store_bytes();
   const std::uint64_t bytes = stored == 0 ? 0 : std::max(stored, kMinUnconfirmedBytes);
   const std::uint64_t unexpected = operation.unexpected_bytes();
   const bool barrier =

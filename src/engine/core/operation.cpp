@@ -25,8 +25,8 @@ void Completion::end(const Status& result) {
   if (any != nullptr) any->done.store(true, std::memory_order_release);
 }
 
-void Operation::on_message(Instant, Rank, const protocol::Message&) {
-  rejections_->reject_message();
+void Operation::on_message(Instant, Rank from, const protocol::Message& message) {
+  rejections_->reject_message(from, message);
 }
 
 void Operation::on_chunk(Instant, const device::ReceivedChunk& chunk,

@@ -65,7 +65,7 @@ struct Missing {
 /// Handles input that an operation does not accept: counts it, or fails the communicator.
 class RejectionSink {
  public:
-  virtual void reject_message() = 0;
+  virtual void reject_message(Rank from, const protocol::Message& message) = 0;
   /// Rejects an intact chunk of `bytes` bytes for a collective that multicasts nothing.
   virtual void reject_chunk(Rank source, std::size_t bytes) = 0;
   /// Rejects data for a match slot that the operation does not have.
@@ -95,7 +95,7 @@ class Operation {
 
   /// The bytes that a late rank needs to store all chunks of this operation; they decide whether a
   /// ready barrier runs. Valid after `prepare`, the same on all ranks; 0: it multicasts nothing.
-  virtual std::uint64_t multicast_bytes() const { return 0; }
+  virtual std::uint64_t late_store_bytes() const { return 0; }
   /// Other ranks send at most this many message bytes to a rank before that rank calls this
   /// collective; the same on all ranks. If a rank might have to store too many bytes, a ready
   /// barrier runs first.

@@ -100,7 +100,7 @@ class OperationQueue {
   /// Whether an active collective receives chunks.
   bool expects_chunks() const {
     return std::any_of(active_.begin(), active_.end(),
-                       [](const auto& one) { return one->multicast_bytes() > 0; });
+                       [](const auto& one) { return one->late_store_bytes() > 0; });
   }
   /// Whether an active operation wants the ranks to start together (`Operation::begins_together`).
   bool begins_together() const {

@@ -4,6 +4,7 @@
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/barrier_policy.hpp"
 #include "protocol/codec/data_message.hpp"
+#include "schedule/schedule.hpp"
 
 namespace tutti::engine {
 
@@ -133,9 +134,12 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     return;
   }
   if (operations_.has_begun(message->epoch)) {
-    // A ready-to-send may wait at its sender until the message itself has arrived.
-    if (message->slot != protocol::kReadySlot && !slots_.may_have_requested(message->epoch))
-      reject_late(from, message->epoch);
+    // A ready-to-send may wait at its sender until the message itself has arrived. A CTS has the slot
+    // of no entry.
+    const bool clears = (message->slot & schedule::kCtsSlots) != 0;
+    const bool late =
+        clears ? message->slot == protocol::kReadySlot : slots_.may_have_requested(message->epoch);
+    if (!late) reject_late(from, message->epoch, "data");
     return;
   }
   unexpected_data_bytes_ += stored_bytes(message->payload);
@@ -153,13 +157,25 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
 }
 
 // The sender has made another call, in which it would wait for this rank for ever.
-void MessageRouter::reject_late(Rank from, std::uint32_t epoch) {
+void MessageRouter::reject_late(Rank from, std::uint32_t epoch, std::string_view what) {
   ++counters_.messages_rejected;
   failures_.fail(failures_.misfit(from, Code::invalid_argument,
-                                  "{} sent data for collective #{}, which has ended at this rank: "
+                                  "{} sent {} for collective #{}, which has ended at this rank: "
                                   "call the same collective with "
                                   "the same sizes, types and algorithm on all ranks",
-                                  names_.of(from), epoch));
+                                  names_.of(from), what, epoch));
+}
+
+// All ranks decide alike whether a ready barrier precedes a call, so the sender of an unexpected
+// barrier message has made another call, in which it would wait for this rank for ever.
+void MessageRouter::reject_message(Rank from, const protocol::Message& message) {
+  ++counters_.messages_rejected;
+  if (message.kind != MessageKind::barrier) return;
+  failures_.fail(failures_.misfit(from, Code::invalid_argument,
+                                  "{} began collective #{} with a ready barrier, and this rank did "
+                                  "not: call the same collective with the same sizes, types and "
+                                  "algorithm on all ranks",
+                                  names_.of(from), message.epoch));
 }
 
 // The sender of the chunk has made another call, so this rank would wait for data that never comes.
@@ -169,7 +185,7 @@ void MessageRouter::reject_chunk(Rank source, std::size_t bytes) {
 }
 
 void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
-  reject_message();
+  ++counters_.messages_rejected;
   const Description& what = operation.description();
   failures_.fail(failures_.misfit(
       from, Code::invalid_argument,
@@ -202,6 +218,8 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     failures_.fail(refusal_status(names_, from, *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
+    if (message->kind == MessageKind::barrier)
+      reject_late(from, message->epoch, "a barrier message");
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {

@@ -61,12 +61,12 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
   /// Moves out the probes received so far.
   std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
 
-  void reject_message() override { ++counters_.messages_rejected; }
+  void reject_message(Rank from, const protocol::Message& message) override;
   void reject_chunk(Rank source, std::size_t bytes) override;
   void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
 
  private:
-  void reject_late(Rank from, std::uint32_t epoch);
+  void reject_late(Rank from, std::uint32_t epoch, std::string_view what);
   // Messages and data of collectives that this rank has not begun.
   struct UnexpectedMessage {
     Rank from;

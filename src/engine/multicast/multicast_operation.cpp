@@ -182,7 +182,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
   bool legal = true;
   switch (message.kind) {
     case MessageKind::barrier:
-      legal = barrier_ && barrier_->on_message(from, message.argument, call_.outbox);
+      if (!barrier_) return Operation::on_message(now, from, message);
+      legal = barrier_->on_message(from, message.argument, call_.outbox);
       if (legal && barrier_->done() && !call_.ready) {
         context().network().send_schedule().adopt(barrier_->vote());
         context().network().vote().lossy = false;

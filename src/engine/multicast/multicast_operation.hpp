@@ -35,7 +35,7 @@ class MulticastOperation final : public Operation {
                                                         std::span<const std::uint64_t> offsets);
 
   bool prepare(CommunicatorContext& context) override;
-  std::uint64_t multicast_bytes() const override { return stored_bytes_; }
+  std::uint64_t late_store_bytes() const override { return stored_bytes_; }
   bool confirms_earlier() const override;
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,

@@ -401,8 +401,9 @@ void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
 }
 
 void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Message& message) {
-  const bool legal = message.kind == protocol::MessageKind::barrier && barrier_ &&
-                     barrier_->on_message(from, message.argument, outbox_);
+  if (message.kind != protocol::MessageKind::barrier || !barrier_)
+    return Operation::on_message(now, from, message);
+  const bool legal = barrier_->on_message(from, message.argument, outbox_);
   if (!legal) ++context().counters().messages_rejected;
   context().messages().send(now, outbox_, priority());
   if (legal && barrier_->done() && !begun_) begin_tasks(now);
