@@ -151,6 +151,10 @@ def test_uniqueId_thatIsNone_isRefused():
         Communicator.from_id(UniqueId("nonsense"), 0, 1)
 
 
+def test_reprOfUniqueId_doesNotShowTheText():
+    assert "nonsense" not in repr(UniqueId("nonsense"))
+
+
 def test_uniqueId_thatIsDiscarded_hasNoStore():
     job = UniqueId.create("127.0.0.1")
     job.discard()

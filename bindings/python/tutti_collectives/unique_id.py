@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ._declarations import UniqueIdText
 from ._library import library
@@ -20,7 +20,7 @@ class UniqueId:
         comm = Communicator.from_id(UniqueId(text), rank, size)
     """
 
-    text: str
+    text: str = field(repr=False)
 
     @staticmethod
     def create(host: str | None = None) -> UniqueId:
