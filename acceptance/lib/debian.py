@@ -55,7 +55,7 @@ class Root:
                 os.makedirs(self.path + folder, exist_ok=True)
             with open(os.path.join(self.path, "etc/tutti-root"), "w", encoding="utf-8"):
                 pass
-        for file in ("etc/resolv.conf", CERTIFICATES):
+        for file in ("etc/hosts", "etc/resolv.conf", CERTIFICATES):
             shutil.copy("/" + file, os.path.join(self.path, file))
         return self.install(*packages)
 
