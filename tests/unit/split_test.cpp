@@ -152,6 +152,41 @@ TEST(Split, DuplicateThatTimesOut_abortsTheCommunicator) {
   });
 }
 
+/// Rank 1 passes `wrong` options to a duplicate. It must get `code`, and the others an error that
+/// names rank 1; then `whole` must still work.
+void expect_refused_at_rank_1(const CommunicatorOptions& wrong, Code code) {
+  on_ranks(3, patient(), [&](Communicator& whole) {
+    const bool faulty = whole.rank() == Rank{1};
+    const Status status = whole.duplicate(faulty ? wrong : patient()).status();
+    EXPECT_EQ(status.code(), faulty ? code : Code::peer_failed) << status.to_string();
+    if (!faulty) {
+      EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{1});
+      EXPECT_NE(status.message().find("rank 1 has given up the creation"), std::string::npos)
+          << status.to_string();
+    }
+    EXPECT_TRUE(whole.status().ok()) << whole.status().to_string();
+    // An Allgather of 8 bytes a rank has the header of an exchange of a bootstrap.
+    const std::uint64_t own = 100 + index(whole.rank());
+    std::vector<std::uint64_t> all(3);
+    finish(
+        whole.allgather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all))));
+    EXPECT_EQ(all, (std::vector<std::uint64_t>{100, 101, 102}));
+    auto second = whole.duplicate(patient());
+    ASSERT_TRUE(second.ok()) << second.status().to_string();
+    EXPECT_EQ(members(whole, *second), (std::vector<std::uint32_t>{0, 1, 2}));
+    leave(whole);
+  });
+}
+
+TEST(Split, DuplicateWithAWrongOptionAtOneRank_failsAtEveryRank_andTheParentWorks) {
+  CommunicatorOptions wrong = patient();
+  wrong.subgroups = 0;
+  expect_refused_at_rank_1(wrong, Code::invalid_argument);
+  wrong = patient();
+  wrong.device_name = "no such device";
+  expect_refused_at_rank_1(wrong, Code::invalid_argument);
+}
+
 TEST(Split, CompletionCallback_mayNotMakeACommunicator) {
   on_ranks(2, patient(), [](Communicator& whole) {
     Status made;
@@ -189,6 +224,27 @@ TEST(Subset, RanksThatListDifferentRanks_areRefused_andTheCommunicatorStaysUsabl
     EXPECT_NE(part.status().message().find("did not pass the same list of ranks"),
               std::string::npos)
         << part.status().message();
+    leave(whole);
+  });
+}
+
+TEST(Subset, InvalidListAtOneRank_failsAtRanksThatNameIt_andTheParentWorks) {
+  on_ranks(4, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    const std::vector<Rank> named = me == 1   ? std::vector{Rank{0}, Rank{1}, Rank{1}}
+                                    : me == 3 ? std::vector{Rank{3}}
+                                              : std::vector{Rank{0}, Rank{1}, Rank{2}};
+    auto part = whole.subset(named, patient());
+    if (me == 3) {
+      ASSERT_TRUE(part.ok() && *part) << part.status().to_string();
+      EXPECT_EQ((*part)->size(), 1u);
+    } else {
+      EXPECT_EQ(part.status().code(), Code::invalid_argument) << part.status().to_string();
+      const char* const text = me == 1 ? "rank 1 is named twice" : "rank 1 did not pass the same";
+      EXPECT_NE(part.status().message().find(text), std::string::npos) << part.status().to_string();
+    }
+    EXPECT_TRUE(whole.status().ok()) << whole.status().to_string();
+    EXPECT_EQ(sum(whole, whole), 6);
     leave(whole);
   });
 }

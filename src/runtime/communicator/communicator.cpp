@@ -203,24 +203,31 @@ std::vector<Rank> all_ranks(std::uint32_t size) {
   return ranks;
 }
 
-/// Takes part in a split and creates this rank's new communicator; null: this rank joins none.
-Result<std::shared_ptr<runtime::CommunicatorImpl>> split_state(Communicator& whole,
-                                                               runtime::CommunicatorImpl& parent,
-                                                               const runtime::SplitChoice& mine,
-                                                               const CommunicatorOptions& options) {
-  if (Status status = check_may_be_parent(parent); !status) return status;
-  auto bootstrap = bootstrap_over(whole);
-  if (!bootstrap) return bootstrap.status();
-  const Nanoseconds timeout = options.create_timeout;
-  const auto members = runtime::agree_on_split(**bootstrap, mine, timeout);
-  runtime::SubsetBootstrap part(**bootstrap, members ? *members : std::vector<Rank>());
-  auto made = guarded([&]() -> Result<std::shared_ptr<runtime::CommunicatorImpl>> {
+using NewState = Result<std::shared_ptr<runtime::CommunicatorImpl>>;
+
+/// Creates the communicator of `members`, which are ranks of `parent`, or null at a rank that is no
+/// member. Every rank of `whole` calls this function, even with an error instead of members:
+/// otherwise its next exchange would meet the exchanges of the other ranks.
+NewState create_part(runtime::Bootstrap& whole, runtime::CommunicatorImpl& parent,
+                     const Result<std::vector<Rank>>& members, const CommunicatorOptions& options) {
+  runtime::SubsetBootstrap part(whole, members ? *members : std::vector<Rank>());
+  auto made = guarded([&]() -> NewState {
     if (!members) return members.status();
     if (members->empty()) return std::shared_ptr<runtime::CommunicatorImpl>();
     return create_state(part, options, &parent, *members);
   });
-  const Status finished = part.finish(timeout);
+  const Status finished = part.finish(options.create_timeout);
   return made && !finished ? finished : made;
+}
+
+/// Takes part in a split and creates this rank's new communicator; null: this rank joins none.
+NewState split_state(Communicator& whole, runtime::CommunicatorImpl& parent,
+                     const runtime::SplitChoice& mine, const CommunicatorOptions& options) {
+  if (Status status = check_may_be_parent(parent); !status) return status;
+  auto bootstrap = bootstrap_over(whole);
+  if (!bootstrap) return bootstrap.status();
+  const auto members = runtime::agree_on_split(**bootstrap, mine, options.create_timeout);
+  return create_part(**bootstrap, parent, members, options);
 }
 
 }  // namespace
@@ -370,9 +377,9 @@ Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
                                                   const Communicator* parent,
                                                   std::uint32_t first_epoch) {
   return guarded([&]() -> Result<Communicator> {
-    auto state = parent == nullptr ? create_state(bootstrap, options, nullptr, {}, first_epoch)
-                                   : create_state(bootstrap, options, parent->state_.get(),
-                                                  all_ranks(parent->size()));
+    auto state = parent == nullptr
+                     ? create_state(bootstrap, options, nullptr, {}, first_epoch)
+                     : create_part(bootstrap, *parent->state_, all_ranks(parent->size()), options);
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });
@@ -402,8 +409,10 @@ Result<std::optional<Communicator>> Communicator::subset(std::span<const Rank> r
   return at_home(*state_, [&]() -> Result<std::optional<Communicator>> {
     const auto choice =
         runtime::SplitChoice::of_named({ranks.begin(), ranks.end()}, rank(), size());
+    // A rank with a wrong list takes part as a rank that joins no communicator, because the other
+    // ranks wait for its contribution.
+    auto part = split_state(*this, *state_, choice ? *choice : runtime::SplitChoice(), options);
     if (!choice) return choice.status();
-    auto part = split_state(*this, *state_, *choice, options);
     if (!part) return part.status();
     return *part ? std::optional(Communicator(std::move(*part))) : std::nullopt;
   });
