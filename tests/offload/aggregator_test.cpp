@@ -314,6 +314,7 @@ TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
       ASSERT_TRUE(member.aggregation->serves(call)) << name;
       const Status status = member.finish(member.aggregation->start(call));
       ASSERT_TRUE(status.ok()) << status.to_string();
+      EXPECT_EQ(*member.aggregation->algorithm_of(call), "in_network");
       EXPECT_EQ(std::count(sums.begin(), sums.end(), 20), 1000);
     }
     call.options.algorithm = "ring";
@@ -324,6 +325,7 @@ TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
     EXPECT_TRUE(member.finish((*prepared)()).ok());
     call.receive = call.receive.first(400);
     EXPECT_EQ(member.aggregation->prepare(call).status().code(), Code::invalid_argument);
+    EXPECT_EQ(member.aggregation->algorithm_of(call).status().code(), Code::invalid_argument);
     call.collective = Collective::allgather;
     EXPECT_FALSE(member.aggregation->serves(call));
     EXPECT_FALSE(member.aggregation->start(call).ok());

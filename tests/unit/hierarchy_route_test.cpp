@@ -71,6 +71,8 @@ TEST(HierarchyRoute, PreparedCall_runsRepeatedly_andAnInvalidCallIsRefused) {
     EXPECT_EQ(refused.status().code(), Code::invalid_argument);
     EXPECT_NE(refused.status().message().find("4 ranks x 1000 bytes need 4000"), std::string::npos)
         << refused.status().to_string();
+    EXPECT_EQ(member.route->algorithm_of(wrong).status().message(), refused.status().message());
+    EXPECT_EQ(*member.route->algorithm_of(call), "hierarchical");
     const auto run = member.route->prepare(call);
     ASSERT_TRUE(run.ok()) << run.status().to_string();
     for (std::uint64_t round = 0; round < 3; ++round) {

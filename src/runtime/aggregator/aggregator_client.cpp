@@ -268,7 +268,8 @@ bool Aggregation::serves(const CollectiveCall& call) const {
   return named || (algorithm == Algorithm::automatic && !varies(call.collective));
 }
 
-Result<std::string> Aggregation::algorithm_of(const CollectiveCall&) {
+Result<std::string> Aggregation::algorithm_of(const CollectiveCall& call) {
+  if (const auto planned = plan(call); !planned) return planned.status();
   return std::string(kInNetwork.name());
 }
 

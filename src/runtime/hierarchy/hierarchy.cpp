@@ -123,7 +123,8 @@ bool Hierarchy::serves(const CollectiveCall& call) const {
          !overruled_(call);
 }
 
-Result<std::string> Hierarchy::algorithm_of(const CollectiveCall&) {
+Result<std::string> Hierarchy::algorithm_of(const CollectiveCall& call) {
+  if (Status fits = check_call(call, rank_, layout_.ranks()); !fits) return fits;
   return std::string(kHierarchical.name());
 }
 
