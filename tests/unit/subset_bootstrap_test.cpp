@@ -70,5 +70,31 @@ TEST(SubsetBootstrap, MemberThatFinishesEarly_isNamedInTheErrorOfTheOthers) {
   });
 }
 
+/// A bootstrap of one rank that keeps the timeout of its last exchange.
+class TimedBootstrap final : public Bootstrap {
+ public:
+  Rank rank() const override { return Rank{0}; }
+  std::uint32_t size() const override { return 1; }
+  std::string description() const override { return "a test"; }
+  Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
+                                       Nanoseconds timeout) override {
+    last_timeout = timeout;
+    return std::vector<Bytes>{Bytes(mine.begin(), mine.end())};
+  }
+
+  Nanoseconds last_timeout{};
+};
+
+TEST(SubsetBootstrap, Finish_waitsLongerThanAnExchangeOfTheOtherRanks) {
+  TimedBootstrap whole;
+  SubsetBootstrap part(whole, {Rank{0}});
+  ASSERT_TRUE(part.allgather(Bytes(1), kLong).ok());
+  EXPECT_EQ(whole.last_timeout, kLong);
+  ASSERT_TRUE(part.finish(kLong).ok());
+  EXPECT_EQ(whole.last_timeout, 2 * kLong);
+  ASSERT_TRUE(part.finish(Nanoseconds::max()).ok());
+  EXPECT_GE(whole.last_timeout, Nanoseconds::max() - Nanoseconds(1));
+}
+
 }  // namespace
 }  // namespace tutti::runtime

@@ -43,8 +43,9 @@ Result<std::vector<Bytes>> SubsetBootstrap::allgather(std::span<const std::byte>
 }
 
 Status SubsetBootstrap::finish(Nanoseconds timeout) {
+  const Nanoseconds longest = 2 * std::min(timeout, Nanoseconds::max() / 2);
   for (;;) {
-    const auto all = whole_.allgather(std::span(&kFinished, 1), timeout);
+    const auto all = whole_.allgather(std::span(&kFinished, 1), longest);
     if (!all) return all.status();
     if (std::none_of(all->begin(), all->end(), exchanges)) return {};
   }

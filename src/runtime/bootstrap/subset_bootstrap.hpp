@@ -28,7 +28,8 @@ class SubsetBootstrap final : public Bootstrap {
                                        Nanoseconds timeout) override;
 
   /// Declares that this rank needs no more exchanges. Takes part in the exchanges of the other
-  /// ranks until every rank has called `finish`.
+  /// ranks until every rank has called `finish`. Each exchange may take twice `timeout`, because
+  /// another rank may wait up to `timeout` for a rank that has failed before it exchanges again.
   Status finish(Nanoseconds timeout);
 
  private:
