@@ -178,13 +178,14 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kShortBytes); !status) return status;
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
-  if (!duplicate) {
-    // If an allocation fails in the original communicator after its last call, duplicate() fails,
-    // too, and the status of the original communicator contains the error.
+  // If an allocation fails in the original communicator after its last call, the duplicate fails,
+  // too, at one rank at least, and only the status of the original contains the error.
+  const auto cause_of = [&](const tutti::Status& end) {
     const tutti::Status original = communicator->status();
-    return original.ok() ? duplicate.status() : original;
-  }
-  if (tutti::Status last = end_of(duplicate->barrier()); !last) return last;
+    return original.ok() ? end : original;
+  };
+  if (!duplicate) return cause_of(duplicate.status());
+  if (tutti::Status last = end_of(duplicate->barrier()); !last) return cause_of(last);
   // An allocation may fail after the end of the last call. Only finalize() returns this error.
   constexpr std::chrono::seconds kCloseTime{10};
   const tutti::Status closed = duplicate->finalize(kCloseTime);
