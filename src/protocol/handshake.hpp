@@ -37,6 +37,8 @@ class Handshake {
   bool told() const { return told_; }
   bool heard() const { return heard_; }
   bool done() const { return told_ && heard_; }
+  /// The rank whose handshake message has not arrived; kNoRank: none.
+  Rank awaited() const { return heard_ ? kNoRank : right_; }
 
  private:
   Rank left_;

@@ -17,11 +17,14 @@ ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, con
   rounds_ = static_cast<std::uint32_t>(std::countr_zero(power_));
 }
 
-std::vector<Rank> ReadyBarrier::senders() const {
-  if (folded()) return {rank_of(me_ - power_)};
+std::vector<Rank> ReadyBarrier::awaited() const {
   std::vector<Rank> ranks;
-  if (has_folded_partner()) ranks.push_back(rank_of(me_ + power_));
-  for (std::uint32_t round = 0; round < rounds_; ++round) ranks.push_back(partner(round));
+  if (done_) return ranks;
+  if (folded()) return {rank_of(me_ - power_)};
+  if (has_folded_partner() && !arrived(kFold)) ranks.push_back(rank_of(me_ + power_));
+  for (std::uint32_t round = 0; round < rounds_; ++round) {
+    if (!arrived(round)) ranks.push_back(partner(round));
+  }
   return ranks;
 }
 
@@ -58,17 +61,16 @@ bool ReadyBarrier::on_message(Rank from, std::uint64_t argument, Outbox& outbox)
 
 void ReadyBarrier::advance(Outbox& outbox) {
   if (done_) return;
-  const bool fold_arrived = (arrived_ >> kFold & 1) != 0;
-  if (has_folded_partner() && !fold_arrived) return;
+  if (has_folded_partner() && !arrived(kFold)) return;
   if (has_folded_partner() && next_round_ == 0) vote_ = vote_.combined(votes_[kFold]);
   // The message of round r states that 2^r ranks are ready, so it is sent only after the message of
   // round r-1 has arrived.
-  while (next_round_ < rounds_ && (next_round_ == 0 || (arrived_ >> (next_round_ - 1) & 1) != 0)) {
+  while (next_round_ < rounds_ && (next_round_ == 0 || arrived(next_round_ - 1))) {
     if (next_round_ > 0) vote_ = vote_.combined(votes_[next_round_ - 1]);
     send(partner(next_round_), next_round_, outbox);
     ++next_round_;
   }
-  const bool last_arrived = rounds_ == 0 || (arrived_ >> (rounds_ - 1) & 1) != 0;
+  const bool last_arrived = rounds_ == 0 || arrived(rounds_ - 1);
   if (next_round_ < rounds_ || !last_arrived) return;
   done_ = true;
   if (rounds_ > 0) vote_ = vote_.combined(votes_[rounds_ - 1]);

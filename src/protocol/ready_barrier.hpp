@@ -25,8 +25,8 @@ class ReadyBarrier {
   /// Handles a barrier message, whose argument contains the round and the rate vote. False if rank
   /// `from` must not send a message in this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
-  /// The ranks from which this rank needs barrier messages.
-  std::vector<Rank> senders() const;
+  /// The ranks whose barrier messages this rank needs and has not received.
+  std::vector<Rank> awaited() const;
   bool started() const { return started_; }
   bool done() const { return done_; }
   /// The combined rate vote of all ranks; valid once the barrier is done.
@@ -43,6 +43,7 @@ class ReadyBarrier {
 
   bool folded() const { return me_ >= power_; }
   Rank partner(std::uint32_t round) const { return rank_of(me_ ^ (1u << round)); }
+  bool arrived(std::uint32_t round) const { return (arrived_ >> round & 1) != 0; }
   bool has_folded_partner() const { return me_ + power_ < size_; }
   void advance(Outbox& outbox);
   void send(Rank to, std::uint32_t round, Outbox& outbox) const;

@@ -40,7 +40,10 @@ class Ranks {
     }
   }
   void expect_all_done() const {
-    for (const ReadyBarrier& one : machines_) EXPECT_TRUE(one.done());
+    for (const ReadyBarrier& one : machines_) {
+      EXPECT_TRUE(one.done());
+      EXPECT_TRUE(one.awaited().empty());
+    }
   }
   const std::vector<ReadyBarrier>& machines() const { return machines_; }
   std::uint64_t messages() const { return pump_.sent(MessageKind::barrier); }
@@ -81,6 +84,18 @@ TEST(ReadyBarrier, AllRanksAreDoneOnceTheLastHasStarted) {
       if (testing::Test::HasFailure()) return;
     }
   }
+}
+
+TEST(ReadyBarrier, AwaitedRanks_areThoseWhoseMessagesHaveNotArrived) {
+  Outbox outbox;
+  ReadyBarrier folds(Rank{0}, 5, 1);  // rank 4 folds into rank 0, whose partners are 1 and 2
+  folds.start(outbox);
+  EXPECT_EQ(folds.awaited(), (std::vector<Rank>{Rank{4}, Rank{1}, Rank{2}}));
+  EXPECT_TRUE(folds.on_message(Rank{2}, 1, outbox));
+  EXPECT_EQ(folds.awaited(), (std::vector<Rank>{Rank{4}, Rank{1}}));
+  ReadyBarrier folded(Rank{4}, 5, 1);
+  folded.start(outbox);
+  EXPECT_EQ(folded.awaited(), (std::vector<Rank>{Rank{0}}));
 }
 
 TEST(ReadyBarrier, MessageCount_isThatOfRecursiveDoubling_forAnyRankCount) {

@@ -280,6 +280,61 @@ TEST(CommunicatorEnd, ClosedRankThatOwesABlock_onTheHostDevice_isNamedInTheError
   });
 }
 
+/// Expects that the call of rank 0 fails and names rank 1, which makes another call instead and
+/// closes its communicator. The call of rank 1 must need no message of rank 0.
+void expect_peer_of_another_call_named(const char* device,
+                                       const std::function<Result<Request>(Communicator&)>& call,
+                                       const char* counter) {
+  CommunicatorOptions options = patient();
+  options.device_name = device;
+  options.hierarchy = "flat";
+  on_ranks(2, options, [&](Communicator& communicator) {
+    const Counters before = counters_of(communicator);
+    if (communicator.rank() == Rank{1}) return finish(call(communicator));
+    const Status status = end_of(call(communicator));
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    EXPECT_EQ(ranks_of(status), Numbers{1}) << status.to_string();
+    EXPECT_NE(status.message().find("has closed its communicator without taking part"),
+              std::string::npos)
+        << status.to_string();
+    EXPECT_EQ(grown(before, counters_of(communicator), counter), 1u) << counter;
+  });
+}
+
+TEST(CommunicatorEnd, GatherInsteadOfGatherv_byAClosedPeer_isNamedInTheError) {
+  const Bytes own(1'000);
+  std::array<Bytes, 2> all{Bytes(2'000), Bytes()};
+  const std::array<std::uint64_t, 2> sizes{1'000, 1'000};
+  const std::array<std::uint64_t, 2> offsets{0, 1'000};
+  expect_peer_of_another_call_named(
+      "host",
+      [&](Communicator& communicator) {
+        return communicator.rank() == Rank{1}
+                   ? communicator.gather(own, {}, Rank{0})
+                   : communicator.gatherv(own, all[0], sizes, offsets, Rank{0});
+      },
+      "collectives_failed");
+}
+
+TEST(CommunicatorEnd, AllgathervWithOtherSizes_byAClosedPeer_isNamedInTheError) {
+  // Rank 1 has an empty block in both calls, and in its own call so has rank 0.
+  for (const std::uint64_t bytes : {1'000u, 100'000'000u}) {
+    const std::array<std::uint64_t, 2> sizes{bytes, 0}, none{0, 0};
+    const std::array<std::uint64_t, 2> offsets{0, 0};
+    const Bytes own(bytes);
+    Bytes all(bytes);
+    expect_peer_of_another_call_named(
+        "ip",
+        [&](Communicator& communicator) {
+          const CollectiveOptions by_multicast{.algorithm = Algorithm::multicast};
+          return communicator.rank() == Rank{1}
+                     ? communicator.allgatherv({}, {}, none, offsets, by_multicast)
+                     : communicator.allgatherv(own, all, sizes, offsets, by_multicast);
+        },
+        bytes > 1'000 ? "ready_by_barrier" : "ready_by_credit");
+  }
+}
+
 TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Bytes own(1'000), all(3'000);

@@ -1,5 +1,5 @@
 // Tests what a schedule's operation does with messages that no correct rank sends: a message or a
-// clear-to-send that repeats an earlier one.
+// clear-to-send that repeats an earlier one; and that it does not wait for a peer that has closed.
 #include "engine/schedule/schedule_operation.hpp"
 
 #include <gtest/gtest.h>
@@ -16,6 +16,7 @@
 #include "engine/core/communicator_context.hpp"
 #include "fuzz/scripted_endpoint.hpp"
 #include "protocol/codec/data_message.hpp"
+#include "protocol/codec/message.hpp"
 #include "schedule/text.hpp"
 
 namespace tutti::engine {
@@ -25,6 +26,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr Instant kNow{1'000'000};
 constexpr std::size_t kBlockBytes = 2'000;
+constexpr std::size_t kLongBytes = 20'000;  ///< longer than the eager limit
 
 /// Counts the additions to counters of peers.
 class CountingEndpoint final : public fuzz::ScriptedEndpoint {
@@ -46,6 +48,10 @@ Bytes data_message(std::uint32_t epoch, std::uint32_t slot, std::span<const std:
 /// Rank 1 of two; the test sends the messages of rank 0.
 class ScheduleOperationTest : public testing::Test {
  protected:
+  explicit ScheduleOperationTest(const Settings& settings = {})
+      : context_(Rank{1}, 2, settings, std::move(owned_),
+                 std::vector<std::string>{"rank 0", "rank 1"}) {}
+
   /// Begins a call of a schedule, whose tasks are given as text, and returns its completion.
   std::shared_ptr<Completion> begin(const std::string& collective, const std::string& algorithm,
                                     const std::string& tasks, std::span<std::byte> receive) {
@@ -76,12 +82,40 @@ class ScheduleOperationTest : public testing::Test {
     endpoint_->deliver(Rank{0}, data_message(epoch, slot, payload));
     for (int polls = 0; polls < 3; ++polls) context_.poll(kNow);
   }
+  /// Rank 0 closes its communicator after it has begun one collective.
+  void close_peer() {
+    Bytes bytes(protocol::kMaxMessageBytes);
+    bytes.resize(
+        protocol::encode({.kind = protocol::MessageKind::closing, .argument = 2}, bytes.data()));
+    endpoint_->deliver(Rank{0}, bytes);
+    for (int polls = 0; polls < 3; ++polls) context_.poll(kNow);
+  }
+  static void expect_absent_peer(const std::shared_ptr<Completion>& call) {
+    ASSERT_TRUE(call->done);
+    EXPECT_EQ(call->status.code(), Code::peer_failed) << call->status.to_string();
+    ASSERT_EQ(call->status.ranks().size(), 1u) << call->status.to_string();
+    EXPECT_EQ(call->status.ranks()[0], Rank{0});
+    EXPECT_NE(call->status.message().find("has closed its communicator without taking part"),
+              std::string::npos)
+        << call->status.to_string();
+  }
   std::uint64_t rejected() { return context_.counters().messages_rejected; }
 
   std::unique_ptr<CountingEndpoint> owned_ = std::make_unique<CountingEndpoint>();
   CountingEndpoint* endpoint_ = owned_.get();
-  CommunicatorContext context_{Rank{1}, 2, Settings{}, std::move(owned_),
-                               std::vector<std::string>{"rank 0", "rank 1"}};
+  CommunicatorContext context_;
+};
+
+class ReadyBarrierFirst : public ScheduleOperationTest {
+ protected:
+  ReadyBarrierFirst() : ScheduleOperationTest(always_barrier()) {}
+
+ private:
+  static Settings always_barrier() {
+    Settings settings;
+    settings.always_barrier = true;
+    return settings;
+  }
 };
 
 TEST_F(ScheduleOperationTest, SecondMessageForASlot_getsNoPlaceInTheCallersBuffer) {
@@ -131,6 +165,60 @@ TEST_F(ScheduleOperationTest, SecondKeyOfACounter_isRejected_andAddsNothing) {
   EXPECT_NE(context_.failures().status().message().find("a clear-to-send that matches no message"),
             std::string::npos)
       << context_.failures().status().to_string();
+}
+
+// ---- a peer that has begun another collective instead, and has closed ---------------------------
+
+TEST_F(ScheduleOperationTest, MessageOfAClosedPeer_thatHasNotArrived_failsTheCall) {
+  Bytes buffer(kBlockBytes);
+  const auto call =
+      begin("broadcast", "linear", "task 0 recv from 0 slot 0 into receive[0]\n", buffer);
+  ASSERT_NE(call, nullptr);
+  close_peer();
+  expect_absent_peer(call);
+}
+
+TEST_F(ScheduleOperationTest, ClearToSendOfAClosedPeer_thatHasNotArrived_failsTheCall) {
+  Bytes buffer(kLongBytes);
+  const auto call =
+      begin("broadcast", "linear", "task 0 send to 0 slot 0 from receive[0]\n", buffer);
+  ASSERT_NE(call, nullptr);
+  EXPECT_FALSE(call->done) << "the message must go by rendezvous";
+  close_peer();
+  expect_absent_peer(call);
+}
+
+TEST_F(ScheduleOperationTest, AdditionOfAClosedPeer_thatIsMissing_failsTheCall) {
+  const auto call =
+      begin("barrier", "counter",
+            "task 0 wait_keys 0:0 counted into -\ntask 1 round 1 signal to 0 slot 0 after 0\n", {});
+  ASSERT_NE(call, nullptr);
+  EXPECT_FALSE(call->done);
+  close_peer();
+  expect_absent_peer(call);
+}
+
+TEST_F(ReadyBarrierFirst, BarrierMessageOfAClosedPeer_thatHasNotArrived_failsTheCall) {
+  Bytes buffer(kBlockBytes);
+  const auto call =
+      begin("broadcast", "linear", "task 0 send to 0 slot 0 from receive[0]\n", buffer);
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(context_.counters().ready_by_barrier, 1u);
+  EXPECT_FALSE(call->done) << "the message must wait for the barrier";
+  close_peer();
+  expect_absent_peer(call);
+}
+
+TEST_F(ScheduleOperationTest, PeerThatHasSentEverythingBeforeItClosed_failsNoCall) {
+  deliver(1, 0, Bytes(kBlockBytes));
+  close_peer();
+  Bytes buffer(kBlockBytes);
+  const auto call =
+      begin("broadcast", "linear", "task 0 recv from 0 slot 0 into receive[0]\n", buffer);
+  ASSERT_NE(call, nullptr);
+  context_.poll(kNow);
+  ASSERT_TRUE(call->done);
+  EXPECT_TRUE(call->status.ok()) << call->status.to_string();
 }
 
 }  // namespace

@@ -33,20 +33,14 @@ void post_notices(Instant now, device::Endpoint& endpoint, MessageSender& messag
   messages.send(now, notices);
 }
 
-/// An error if a rank has closed its communicator without beginning a collective that is active
-/// here; otherwise ok. The closed rank is no longer watched, so without this error the collective
-/// would never end.
-Status closed_without(const OperationQueue& operations, const ClosedPeers& closed,
-                      const RankNames& names) {
+/// Fails the communicator if a rank has closed it without beginning a collective that is active
+/// here. The closed rank is no longer watched, so otherwise the collective would never end.
+void fail_if_closed_without(const OperationQueue& operations, const ClosedPeers& closed,
+                            FailureCoordinator& failures) {
   for (const auto& operation : operations.active()) {
     const Rank absent = closed.before(operation->epoch());
-    if (absent == kNoRank) continue;
-    return failure_of(names.in_job({absent}), Code::peer_failed,
-                      "{} has closed its communicator without taking part in this collective: call "
-                      "the same collectives on all ranks before closing",
-                      names.of(absent));
+    if (absent != kNoRank) failures.fail_without(absent);
   }
-  return {};
 }
 
 }  // namespace
@@ -118,9 +112,8 @@ bool CommunicatorContext::poll(Instant now) {
   tagged_.retry_reads(now);
   messages_.post_deferred(now);
   if (closed_.count() > 0) {
-    Status gone = closed_without(operations_, closed_, names_);
-    if (gone.ok()) gone = tagged_.closed_without(closed_);
-    if (!gone) failures_.fail_because(gone);
+    fail_if_closed_without(operations_, closed_, failures_);
+    if (Status gone = tagged_.closed_without(closed_); !gone) failures_.fail_because(gone);
   }
   // The chunks of a closed rank are taken before an operation judges that it has sent none.
   worked |= receiver_.poll(now, awaited_messages, closed_.count() > 0);

@@ -207,15 +207,13 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 /// would free this rank's slot.
 bool SlotExchangeOperation::fail_if_closed() {
   const auto fail_for = [this](std::span<const Rank> ranks, const char* lack) {
-    const auto closed = std::find_if(ranks.begin(), ranks.end(), [this](Rank rank) {
-      return context().closing().has_closed(rank);
-    });
-    if (closed == ranks.end()) return false;
+    const Rank closed = context().closing().first_closed(ranks);
+    if (closed == kNoRank) return false;
     context().failures().fail_because(failure_of(
-        context().names().in_job({*closed}), Code::peer_failed,
+        context().names().in_job({closed}), Code::peer_failed,
         "{} has closed its communicator, but {}: call the same collectives on all ranks before "
         "closing",
-        context().names().of(*closed), lack));
+        context().names().of(closed), lack));
     return true;
   };
   if (fail_for(slot_exchange_->missing(), "its message of this collective has not arrived"))

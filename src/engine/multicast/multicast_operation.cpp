@@ -152,7 +152,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
   if (barrier) {
     barrier_ =
         std::make_unique<protocol::ReadyBarrier>(me, size, call_.epoch, context().network().vote());
-    for (const Rank rank : barrier_->senders()) context().peers().watch(rank);
+    for (const Rank rank : barrier_->awaited()) context().peers().watch(rank);
     barrier_->start(call_.outbox);
     ++context().counters().ready_by_barrier;
   } else {
@@ -313,6 +313,7 @@ bool MulticastOperation::poll(Instant now) {
   }
   if (!call_.fetch->idle()) call_.fetch->poll(now, call_.outbox);
   recovery_.check_served();
+  if (context().closing().any_closed()) check_closed();
   worked |= !call_.outbox.empty();
   flush(now);
   if (ReceiveTeam* team = context().receiver().team();
@@ -321,6 +322,15 @@ bool MulticastOperation::poll(Instant now) {
                     recovery_.gate().locked_answers() > 0);
   }
   return worked;
+}
+
+/// Fails the communicator if a rank has closed whose message this collective still needs.
+void MulticastOperation::check_closed() {
+  const CloseProtocol& closing = context().closing();
+  Rank absent = barrier_ ? closing.first_closed(barrier_->awaited()) : kNoRank;
+  if (absent == kNoRank && closing.has_closed(handshake_->awaited()))
+    absent = handshake_->awaited();
+  if (absent != kNoRank) context().failures().fail_without(absent);
 }
 
 void MulticastOperation::flush(Instant now) {

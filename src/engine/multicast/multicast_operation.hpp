@@ -76,6 +76,7 @@ class MulticastOperation final : public Operation {
   void fold_counters();
   /// True if this rank has nothing more to send, to receive or to READ.
   bool settled() const;
+  void check_closed();
   void flush(Instant now);
 
   MulticastCall call_;

@@ -52,4 +52,10 @@ void CloseProtocol::on_announcement(Rank from, const protocol::Message& message)
   closed_.add(from, static_cast<std::uint32_t>(message.argument));
 }
 
+Rank CloseProtocol::first_closed(std::span<const Rank> ranks) const {
+  const auto closed =
+      std::find_if(ranks.begin(), ranks.end(), [this](Rank rank) { return has_closed(rank); });
+  return closed == ranks.end() ? kNoRank : *closed;
+}
+
 }  // namespace tutti::engine

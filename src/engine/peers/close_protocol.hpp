@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "device/device.hpp"
@@ -54,6 +55,8 @@ class CloseProtocol {
   void on_announcement(Rank from, const protocol::Message& message);
   bool any_closed() const { return closed_.count() > 0; }
   bool has_closed(Rank peer) const { return closed_.contains(peer); }
+  /// The first of these ranks that has closed its communicator; kNoRank: none.
+  Rank first_closed(std::span<const Rank> ranks) const;
 
  private:
   Rank me_;

@@ -67,6 +67,13 @@ void FailureCoordinator::fail_because(const Status& cause) {
   fail(cause);
 }
 
+void FailureCoordinator::fail_without(Rank absent) {
+  fail_because(failure_of(names_.in_job({absent}), Code::peer_failed,
+                          "{} has closed its communicator without taking part in this collective: "
+                          "call the same collectives on all ranks before closing",
+                          names_.of(absent)));
+}
+
 void FailureCoordinator::fail_without_slow_path(Rank source) {
   fail(misfit(source, Code::peer_failed,
               "{} sent a chunk that this rank cannot use: call the same collectives in "

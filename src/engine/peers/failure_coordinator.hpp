@@ -53,6 +53,9 @@ class FailureCoordinator {
   /// names the ranks at fault if `cause` names one or two, and no rank if `cause` is the loss of a
   /// peer that is no rank (Code::peer_failed without ranks). Otherwise it names this rank.
   void fail_because(const Status& cause);
+  /// Ends every collective, because `absent` has closed its communicator without taking part in a
+  /// collective of this rank.
+  void fail_without(Rank absent);
   /// Ends every collective, because `source` sent a chunk that this rank cannot use and that
   /// `source` will not send again.
   void fail_without_slow_path(Rank source);

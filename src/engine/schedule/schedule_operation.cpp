@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "engine/schedule/closed_peer.hpp"
 #include "engine/schedule/unexpected_bound.hpp"
 #include "schedule/text.hpp"
 
@@ -154,7 +155,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
   ++context().counters().ready_by_barrier;
   context().recorder().enter(epoch(), observe::Phase::ready, now);
   barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
-  for (const Rank rank : barrier_->senders()) context().peers().watch(rank);
+  for (const Rank rank : barrier_->awaited()) context().peers().watch(rank);
   barrier_->start(outbox_);
   context().messages().send(now, outbox_, priority());
   if (barrier_->done()) begin_tasks(now);
@@ -170,6 +171,8 @@ void ScheduleOperation::begin_tasks(Instant now) {
 }
 
 bool ScheduleOperation::poll(Instant now) {
+  if (context().closing().any_closed())
+    fail_if_closed(context(), barrier_.get(), *call_.schedule, *space_);
   if (!begun_ || finished_) return false;
   const std::uint32_t before = space_->board.completed();
   const bool copied = copy_on(now);
