@@ -199,6 +199,42 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
   });
 }
 
+// ---- destruction --------------------------------------------------------------------------------
+
+/// The log of a job in which rank 0 starts a call that rank 1 never makes, does `last`, and destroys
+/// its communicator. The error of rank 1 must refer to that of rank 0.
+std::string log_of_a_destruction(const RankBody& last) {
+  std::barrier ready(2);
+  testing::internal::CaptureStderr();
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    ready.arrive_and_wait();
+    if (communicator.rank() == Rank{0}) {
+      EXPECT_TRUE(communicator.barrier().ok());
+      return last(communicator);
+    }
+    const Status status = await_failure(communicator);
+    EXPECT_EQ(ranks_of(status), Numbers{0}) << status.to_string();
+    EXPECT_NE(status.message().find("see the error of rank 0"), std::string::npos)
+        << status.to_string();
+  });
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(CommunicatorEnd, DestructionWithACallInFlight_logsTheErrorToWhichThePeersRefer) {
+  const std::string log = log_of_a_destruction([](Communicator&) {});
+  const std::string line = "it closed its communicator while a call was under way";
+  const std::size_t at = log.find(line);
+  EXPECT_NE(at, std::string::npos) << log;
+  EXPECT_EQ(log.find(line, at + 1), std::string::npos) << log;
+}
+
+TEST(CommunicatorEnd, DestructionAfterAnAbort_logsNoSecondError) {
+  const std::string log =
+      log_of_a_destruction([](Communicator& communicator) { communicator.abort("had enough"); });
+  EXPECT_EQ(log.find("aborted by rank 0"), std::string::npos) << log;
+}
+
 // ---- finalize -----------------------------------------------------------------------------------
 
 /// Expects that a call of rank 0 fails and names rank 1, which closes its communicator instead of

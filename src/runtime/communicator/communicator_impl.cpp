@@ -5,13 +5,21 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "observe/log.hpp"
 #include "runtime/communicator/closing.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
-CommunicatorImpl::~CommunicatorImpl() { (void)close(kNever); }
+CommunicatorImpl::~CommunicatorImpl() {
+  const bool failed_before =
+      served_ &&
+      logged([&] { return progress_->with_engine([&] { return context_->failures().noted(); }); });
+  const Status end = close(kNever);
+  // A close that aborts a call has no caller that gets the error, but the peers refer to it.
+  if (!failed_before && end.code() == Code::aborted) observe::complain(end.message());
+}
 
 // ---- closing ------------------------------------------------------------------------------------
 
