@@ -205,8 +205,11 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
 /// its communicator. The error of rank 1 must refer to that of rank 0.
 std::string log_of_a_destruction(const RankBody& last) {
   std::barrier ready(2);
+  // On the device `ip`, a closing rank waits for the ACKs of its Barrier.
+  CommunicatorOptions options = patient();
+  options.device_name = "host";
   testing::internal::CaptureStderr();
-  on_ranks(2, patient(), [&](Communicator& communicator) {
+  on_ranks(2, options, [&](Communicator& communicator) {
     finish(communicator.barrier());
     ready.arrive_and_wait();
     if (communicator.rank() == Rank{0}) {

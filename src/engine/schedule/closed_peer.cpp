@@ -37,6 +37,7 @@ Rank awaited_closed_peer(const CloseProtocol& closing, const protocol::ReadyBarr
 
 void fail_if_closed(CommunicatorContext& context, const protocol::ReadyBarrier* barrier,
                     const schedule::Schedule& schedule, const ScheduleWorkspace& run) {
+  if (!context.closing().any_closed()) return;
   const Rank peer = awaited_closed_peer(context.closing(), barrier, schedule, run);
   if (peer != kNoRank) context.failures().fail_without(peer);
 }

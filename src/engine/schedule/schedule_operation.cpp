@@ -171,8 +171,7 @@ void ScheduleOperation::begin_tasks(Instant now) {
 }
 
 bool ScheduleOperation::poll(Instant now) {
-  if (context().closing().any_closed())
-    fail_if_closed(context(), barrier_.get(), *call_.schedule, *space_);
+  fail_if_closed(context(), barrier_.get(), *call_.schedule, *space_);
   if (!begun_ || finished_) return false;
   const std::uint32_t before = space_->board.completed();
   const bool copied = copy_on(now);
