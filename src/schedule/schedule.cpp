@@ -132,8 +132,7 @@ Status Schedule::check_task(TaskIndex at) const {
   const bool may_count = task.kind == TaskKind::signal || task.kind == TaskKind::wait_keys;
   if (task.counted && (!may_count || !task.target.empty()))
     return wrong("has `counted` set: set it only in a signal, or in a wait_keys without a target");
-  if (sends_message(task.kind) &&
-      (task.slot == kReservedSlot || task.slot == (kCtsSlots | kReservedSlot)))
+  if (sends_message(task.kind) && (task.slot & kReservedSlot) == kReservedSlot)
     return wrong(fmt::format("match slot {} is reserved: choose another slot", task.slot));
   const auto fits = [](std::uint64_t first, std::uint64_t count, std::size_t size) {
     return first + count <= size;

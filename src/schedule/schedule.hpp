@@ -63,7 +63,8 @@ std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer);
 /// The first match slot for CTS messages; data messages use the slots below it. The last one is that
 /// of ready-to-sends (protocol::kReadySlot).
 inline constexpr std::uint32_t kCtsSlots = 0x8000'0000u;
-/// No message has this slot, because its CTS would have the slot of ready-to-sends.
+/// No message has this slot, because its CTS would have the slot of ready-to-sends. All bits below
+/// kCtsSlots are set.
 inline constexpr std::uint32_t kReservedSlot = kCtsSlots - 1;
 
 /// The contents of a schedule while a builder writes it; Schedule::make turns them into a Schedule.

@@ -90,7 +90,10 @@ class ScheduleOperationTest : public testing::Test {
     endpoint_->deliver(Rank{0}, bytes);
     for (int polls = 0; polls < 3; ++polls) context_.poll(kNow);
   }
-  static void expect_absent_peer(const std::shared_ptr<Completion>& call) {
+  void expect_failure_once_the_peer_closes(const std::shared_ptr<Completion>& call) {
+    ASSERT_NE(call, nullptr);
+    EXPECT_FALSE(call->done) << "the call must wait for rank 0";
+    close_peer();
     ASSERT_TRUE(call->done);
     EXPECT_EQ(call->status.code(), Code::peer_failed) << call->status.to_string();
     ASSERT_EQ(call->status.ranks().size(), 1u) << call->status.to_string();
@@ -173,40 +176,29 @@ TEST_F(ScheduleOperationTest, MessageOfAClosedPeer_thatHasNotArrived_failsTheCal
   Bytes buffer(kBlockBytes);
   const auto call =
       begin("broadcast", "linear", "task 0 recv from 0 slot 0 into receive[0]\n", buffer);
-  ASSERT_NE(call, nullptr);
-  close_peer();
-  expect_absent_peer(call);
+  expect_failure_once_the_peer_closes(call);
 }
 
 TEST_F(ScheduleOperationTest, ClearToSendOfAClosedPeer_thatHasNotArrived_failsTheCall) {
   Bytes buffer(kLongBytes);
   const auto call =
       begin("broadcast", "linear", "task 0 send to 0 slot 0 from receive[0]\n", buffer);
-  ASSERT_NE(call, nullptr);
-  EXPECT_FALSE(call->done) << "the message must go by rendezvous";
-  close_peer();
-  expect_absent_peer(call);
+  expect_failure_once_the_peer_closes(call);
 }
 
 TEST_F(ScheduleOperationTest, AdditionOfAClosedPeer_thatIsMissing_failsTheCall) {
   const auto call =
       begin("barrier", "counter",
             "task 0 wait_keys 0:0 counted into -\ntask 1 round 1 signal to 0 slot 0 after 0\n", {});
-  ASSERT_NE(call, nullptr);
-  EXPECT_FALSE(call->done);
-  close_peer();
-  expect_absent_peer(call);
+  expect_failure_once_the_peer_closes(call);
 }
 
 TEST_F(ReadyBarrierFirst, BarrierMessageOfAClosedPeer_thatHasNotArrived_failsTheCall) {
   Bytes buffer(kBlockBytes);
   const auto call =
       begin("broadcast", "linear", "task 0 send to 0 slot 0 from receive[0]\n", buffer);
-  ASSERT_NE(call, nullptr);
   EXPECT_EQ(context_.counters().ready_by_barrier, 1u);
-  EXPECT_FALSE(call->done) << "the message must wait for the barrier";
-  close_peer();
-  expect_absent_peer(call);
+  expect_failure_once_the_peer_closes(call);
 }
 
 TEST_F(ScheduleOperationTest, PeerThatHasSentEverythingBeforeItClosed_failsNoCall) {

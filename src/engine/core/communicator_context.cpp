@@ -39,7 +39,7 @@ void fail_if_closed_without(const OperationQueue& operations, const ClosedPeers&
                             FailureCoordinator& failures) {
   for (const auto& operation : operations.active()) {
     const Rank absent = closed.before(operation->epoch());
-    if (absent != kNoRank) failures.fail_without(absent);
+    if (absent != kNoRank) return failures.fail_without(absent);
   }
 }
 

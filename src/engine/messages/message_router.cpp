@@ -137,9 +137,9 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     // A ready-to-send may wait at its sender until the message itself has arrived. A CTS has the slot
     // of no entry.
     const bool clears = (message->slot & schedule::kCtsSlots) != 0;
-    const bool late =
+    const bool expected =
         clears ? message->slot == protocol::kReadySlot : slots_.may_have_requested(message->epoch);
-    if (!late) reject_late(from, message->epoch, "data");
+    if (!expected) reject_late(from, message->epoch, "data");
     return;
   }
   unexpected_data_bytes_ += stored_bytes(message->payload);
