@@ -30,7 +30,11 @@ constexpr Nanoseconds kSoon = std::chrono::milliseconds(200);
 /// A file into which the output of a job goes.
 class Output {
  public:
-  Output() { fd_ = runtime::Socket(memfd_create("output", MFD_CLOEXEC)); }
+  Output() : fd_(memfd_create("output", MFD_CLOEXEC)) {
+    // Only O_APPEND keeps the lines of all ranks: writes by several processes to a memfd at its
+    // shared offset overwrite each other.
+    EXPECT_EQ(fcntl(fd(), F_SETFL, O_APPEND), 0);
+  }
   int fd() const { return fd_.fd(); }
   std::string text() const {
     std::string all;
@@ -188,9 +192,12 @@ template <typename Meanwhile>
 int launch_and(Job& job, Meanwhile meanwhile) {
   const pid_t launcher = fork();
   if (launcher == 0) _exit(job.run());
-  while (job.out.sorted_lines().size() < job.options.count) {
+  siginfo_t ended{};
+  while (job.out.sorted_lines().size() < job.options.count && ended.si_pid == 0) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    waitid(P_PID, static_cast<id_t>(launcher), &ended, WEXITED | WNOHANG | WNOWAIT);
   }
+  EXPECT_EQ(ended.si_pid, 0) << "the launcher ended before every rank had printed a line";
   meanwhile(launcher);
   int status = 0;
   waitpid(launcher, &status, 0);
