@@ -41,10 +41,10 @@ class CompletionPool {
     ~Guest();
   };
 
-  /// Runs the callbacks of the operations that have ended, and starts no further ones; waits at most
-  /// `patience` until they have returned. The adapter calls this function before the interpreter
-  /// ends. A callback that asked for the interpreter's lock afterwards would end the process with
-  /// std::terminate.
+  /// Runs the callbacks of the operations that have ended, and starts no further ones; waits at
+  /// most `patience` until they have returned. The adapter calls this function before the
+  /// interpreter ends. A callback that asked for the interpreter's lock afterwards would end the
+  /// process with std::terminate.
   void stop(std::chrono::milliseconds patience);
 
  private:

@@ -173,8 +173,8 @@ class TUTTI_EXPORT Communicator {
   /// color joins no communicator. The new communicator shares this communicator's progress thread,
   /// but its collectives need no order relative to this communicator's. Every rank must call this
   /// function, at the same place in the order of this communicator's collectives. The options are
-  /// not inherited. In an error of the new communicator, Status::ranks has the ranks' numbers in the
-  /// job.
+  /// not inherited. In an error of the new communicator, Status::ranks has the ranks' numbers in
+  /// the job.
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});
@@ -196,8 +196,8 @@ class TUTTI_EXPORT Communicator {
 
   // Collectives. Each function starts a collective and returns its request at once; the buffers
   // belong to Tutti until the request is done. All ranks must pass the same sizes, types, root and
-  // options, except `will_wait` and `priority`. A bad argument makes the function fail with Code::invalid_argument; the collective is
-  // then not started.
+  // options, except `will_wait` and `priority`. A bad argument makes the function fail with
+  // Code::invalid_argument; the collective is then not started.
 
   /// Barrier: the request is done when every rank has called this function.
   Result<Request> barrier(const CollectiveOptions& options = {});
@@ -340,8 +340,8 @@ class TUTTI_EXPORT Communicator {
   /// on it. The result is 0 if the rate is unknown, or if the hosts rather than the links were the
   /// bottleneck.
   std::uint64_t link_bytes_per_second() const;
-  /// The flight record as JSON: the last 256 collectives of this rank with their phase and progress,
-  /// and all counters (docs/operating.md).
+  /// The flight record as JSON: the last 256 collectives of this rank with their phase and
+  /// progress, and all counters (docs/operating.md).
   std::string flight_record() const;
   /// The name of the algorithm that start() would use for `call`. It is "hierarchical" if leaders
   /// would carry out the call, and "in_network" if aggregators would. Fails if start() would fail.

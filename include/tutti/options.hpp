@@ -80,10 +80,10 @@ struct CommunicatorOptions {
   /// consumed it. If 0, the window is 0.4 of the smallest receive buffer that a kernel granted.
   /// (equal on all ranks)
   std::uint64_t window_bytes = 0;
-  /// Broadcasts of up to this size in bytes, and of up to half of the window, are done at the root as
-  /// soon as the root has sent the data, among up to 64 ranks; 0 turns this off. The root retains a copy for retransmission until every rank has
-  /// acknowledged the data. Closing the communicator waits for these ACKs. Only the device `ip`
-  /// uses this option. (equal on all ranks)
+  /// Broadcasts of up to this size in bytes, and of up to half of the window, are done at the root
+  /// as soon as the root has sent the data, among up to 64 ranks; 0 turns this off. The root
+  /// retains a copy for retransmission until every rank has acknowledged the data. Closing the
+  /// communicator waits for these ACKs. Only the device `ip` uses this option. (equal on all ranks)
   union {
     std::uint64_t retain_bytes = 256 * 1024;
     /// Old name of retain_bytes, valid for one more release.

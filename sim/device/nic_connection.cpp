@@ -122,7 +122,8 @@ bool NicConnection::next_packet(NicShared& nic, Instant now, NicPacket& packet) 
   if (lost_ > 0 && next_resend(nic, now, packet)) return true;
   if (may_cut(nic)) {
     Flight flight;
-    // Responses are sent before this rank's own work requests, because the peer waits for responses.
+    // Responses are sent before this rank's own work requests, because the peer waits for
+    // responses.
     responses_.empty() ? cut_work(nic, flight) : cut_response(nic, flight);
     flight.sent = now;
     flights_.push_back(flight);
@@ -300,8 +301,8 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
                    ++unacknowledged_arrivals_ >= nic.settings.acknowledge_every;
     accept(nic, now, packet);
     if (!early_.empty()) {
-      // A packet that fills a gap is acknowledged at once (RFC 5681 4.2), because the packets behind
-      // the gap have used up their requests for an ACK.
+      // A packet that fills a gap is acknowledged at once (RFC 5681 4.2), because the packets
+      // behind the gap have used up their requests for an ACK.
       acknowledge_ = true;
       run_unexpected(nic, now);
     }

@@ -162,7 +162,7 @@ void print_fields(const T& from, std::string& text) {
       static_cast<T*>(nullptr));
 }
 
-/// Parses `value` into the field `name` of T; false if there is no such field or `value` is invalid.
+/// Parses `value` into the field `name` of T; false if T has no such field or `value` is invalid.
 template <typename T>
 bool parse_field(std::string_view name, std::string_view value, T& to) {
   bool good = false;

@@ -150,8 +150,8 @@ class SlotExchange {
   }
   /// The ranks that have not acknowledged the last exchange in which this rank published a block.
   virtual std::vector<Rank> unacked() const { return {}; }
-  /// The ranks that are `unacked` and, while the slot is busy, those for which it waits. On a device
-  /// that loses no entries, only the latter.
+  /// The ranks that are `unacked` and, while the slot is busy, those for which it waits. On a
+  /// device that loses no entries, only the latter.
   virtual std::vector<Rank> awaited_acks() const = 0;
 
  protected:

@@ -293,8 +293,8 @@ bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_o
   return true;
 }
 
-/// Removes `psns` from the deferred ranges of a rank, because the answer to its new request replaces
-/// the earlier answers.
+/// Removes `psns` from the deferred ranges of a rank, because the answer to its new request
+/// replaces the earlier answers.
 void FetchRing::forget_deferred(Rank from, Range psns) {
   auto at = deferred_.lower_bound({from, 0, psns, false});
   // The range before may reach into `psns`.

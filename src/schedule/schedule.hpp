@@ -60,8 +60,8 @@ struct Purpose {
 /// Allgather, for example, has one block for each rank, and that of a Gather has blocks only at the
 /// root.
 std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer);
-/// The first match slot for CTS messages; data messages use the slots below it. The last one is that
-/// of ready-to-sends (protocol::kReadySlot).
+/// The first match slot for CTS messages; data messages use the slots below it. The last one is
+/// that of ready-to-sends (protocol::kReadySlot).
 inline constexpr std::uint32_t kCtsSlots = 0x8000'0000u;
 /// No message has this slot, because its CTS would have the slot of ready-to-sends. All bits below
 /// kCtsSlots are set.

@@ -1,4 +1,5 @@
-/* Tests the whole C interface: three ranks as threads, which bootstrap by a callback, and every misuse.
+/* Tests the whole C interface: three ranks as threads, which bootstrap by a callback, and every
+ * misuse.
  */
 #include <pthread.h>
 #include <stdatomic.h>

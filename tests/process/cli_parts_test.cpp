@@ -208,8 +208,9 @@ TEST(Plan, LongBroadcast_needsCredits) {
 }
 
 TEST(Plan, LongAllgather_needsGrantsToTheNextSenders) {
-  // 8 blocks of 100 chunks; the window has room for 80 chunks, which are 4 batches of 20. The credit
-  // of each of the last 36 batches permits chunks of one block, so that no grant is passed on.
+  // 8 blocks of 100 chunks; the window has room for 80 chunks, which are 4 batches of 20. The
+  // credit of each of the last 36 batches permits chunks of one block, so that no grant is passed
+  // on.
   PlanInput input = plan_input(Operation::allgather, 8, 144'000);
   input.window_bytes = 80 * 1440;
   EXPECT_EQ(plan_multicast(input)->credits, 36u * 7);

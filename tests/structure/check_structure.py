@@ -32,6 +32,7 @@ RULES = {
     "method file": methods.check_files,
     "one definition": methods.check_definitions,
     "format": formatting.check_format,
+    "width": formatting.check_width,
     "path": texts.check_paths,
     "link": texts.check_links,
     "retry": texts.check_retries,

@@ -390,6 +390,12 @@ class Commits(unittest.TestCase):
         self.assertIn("subjects of commits (no history", tree.skipped[0])
 
 
+class Width(Structure):
+    def test_line_wider_than_the_limit_is_a_violation(self):
+        self.assert_clean("src/base/a.cpp", "// " + "x" * 97 + "\n")
+        self.assert_seen("src/base/a.cpp", "\n// " + "x" * 98 + "\n", 2, "width")
+
+
 class Command(unittest.TestCase):
     def run_check(self, files, *arguments):
         with tree_of(files) as root, contextlib.redirect_stdout(io.StringIO()) as output, \

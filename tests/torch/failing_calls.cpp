@@ -1,4 +1,5 @@
-// Functions of libtutti that fail. Loaded before libtutti, they replace its functions in the adapter.
+// Functions of libtutti that fail. Loaded before libtutti, they replace its functions in the
+// adapter.
 #include <dlfcn.h>
 #include <tutti/tutti.h>
 

@@ -779,8 +779,8 @@ TEST(Collectives, GatherThatOnlyTheRootCarriesOutByASchedule_fails) {
   EXPECT_NE(said[0], "ok");
 }
 
-// The ended rank asks for the slot entry of the late root over their connection, so that it may also
-// get entries of ended calls.
+// The ended rank asks for the slot entry of the late root over their connection, so that it may
+// also get entries of ended calls.
 TEST(Collectives, GatherThatOnlyALateRootCarriesOutByASchedule_fails) {
   const auto said = said_by_two([](Communicator& communicator, std::uint32_t rank) {
     if (rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));

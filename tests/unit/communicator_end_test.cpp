@@ -201,8 +201,8 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
 
 // ---- destruction --------------------------------------------------------------------------------
 
-/// The log of a job in which rank 0 starts a call that rank 1 never makes, does `last`, and destroys
-/// its communicator. The error of rank 1 must refer to that of rank 0.
+/// The log of a job in which rank 0 starts a call that rank 1 never makes, does `last`, and
+/// destroys its communicator. The error of rank 1 must refer to that of rank 0.
 std::string log_of_a_destruction(const RankBody& last) {
   std::barrier ready(2);
   // On the device `ip`, a closing rank waits for the ACKs of its Barrier.

@@ -119,8 +119,8 @@ TEST_F(KeyedDatagrams, DatagramsWithACrcInsteadOfAKeyedTag_areRefused) {
   EXPECT_EQ(outcome.refused, kChunks);
 }
 
-// Arrivals that the endpoint never takes would fill the queue of the pair, and wake a receive worker
-// again and again.
+// Arrivals that the endpoint never takes would fill the queue of the pair, and wake a receive
+// worker again and again.
 TEST_F(KeyedDatagrams, ProbesAndFrames_areKeptOnlyInQueuePairsFromWhichTheEndpointTakesThem) {
   struct Case {
     std::uint32_t subgroup;

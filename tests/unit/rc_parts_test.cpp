@@ -1,5 +1,5 @@
-// Tests single parts of a reliable channel: congestion window, timeouts, delayed ACK, frame receiver
-// and response queue.
+// Tests single parts of a reliable channel: congestion window, timeouts, delayed ACK, frame
+// receiver and response queue.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -313,7 +313,8 @@ TEST_P(SlotExchange, RootThatMulticasts_toAReaderOfSlots_isNamedInTheError) {
   EXPECT_EQ(ranks_of(status), (std::vector<std::uint32_t>{0, 1}));
 }
 
-/// Expects that a Broadcast of rank 0 by slots fails with an error that names `rank` and has `text`.
+/// Expects that a Broadcast of rank 0 by slots fails with an error that names `rank` and has
+/// `text`.
 void expect_broadcast_fails(Communicator& communicator, std::uint32_t rank, const char* text) {
   Bytes buffer(8);
   auto request = communicator.broadcast(buffer, rank_of(0), by_slots());

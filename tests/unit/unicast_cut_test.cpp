@@ -20,8 +20,8 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint32_t kRanks = 3;
 constexpr Nanoseconds kMillisecond{1'000'000};
 
-/// Loses every unicast frame of rank 0 while `cut` is true. While `held` is true, the kernel of rank
-/// 0 seems to lack the link addresses of its peers.
+/// Loses every unicast frame of rank 0 while `cut` is true. While `held` is true, the kernel of
+/// rank 0 seems to lack the link addresses of its peers.
 class Cut final : public FrameTap {
  public:
   unsigned copies(Rank from, Rank, std::size_t) override { return cut && from == Rank{0} ? 0 : 1; }

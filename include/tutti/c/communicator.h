@@ -118,9 +118,10 @@ typedef struct tutti_comm_options {
   /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
   uint64_t segment_bytes;
   /* (equal on all ranks) Size in bytes up to which a Broadcast, also of up to half of the window,
-   * is done at its root as soon as it is sent, among up to 64 ranks. The root retains a copy for retransmission until every rank has acknowledged the
-   * data, and closing the communicator waits for these ACKs. Default: 256 KiB; 1 turns this off.
-   * Only the device "ip" uses this field, which C++ calls retain_bytes. */
+   * is done at its root as soon as it is sent, among up to 64 ranks. The root retains a copy for
+   * retransmission until every rank has acknowledged the data, and closing the communicator waits
+   * for these ACKs. Default: 256 KiB; 1 turns this off. Only the device "ip" uses this field, which
+   * C++ calls retain_bytes. */
   uint64_t keep_bytes;
   /* (equal on all ranks) Hierarchy of a job with several ranks on each of several hosts; used with
    * the device "auto" only. With "leaders" one rank of each host communicates with other hosts;
@@ -209,10 +210,10 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn
 
 /* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
  * collectives need no order relative to those of `comm`. Every rank must call this function, at the
- * same place in the order of the collectives of `comm`. The options are not inherited: pass those of
- * `comm` again if they are to apply. If this function, tutti_comm_split or tutti_comm_subset times
- * out, it aborts `comm`, because its ranks may be at different calls. The caller frees *duplicate by
- * tutti_comm_destroy. */
+ * same place in the order of the collectives of `comm`. The options are not inherited: pass those
+ * of `comm` again if they are to apply. If this function, tutti_comm_split or tutti_comm_subset
+ * times out, it aborts `comm`, because its ranks may be at different calls. The caller frees
+ * *duplicate by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
@@ -224,9 +225,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
  * numbered by key and, among equal keys, by their rank in `comm`. *part is NULL at a rank that
  * passes TUTTI_NO_COLOR. The new communicator shares the progress thread of `comm`, but its
  * collectives need no order relative to those of `comm`. Every rank must call this function, at the
- * same place in the order of the collectives of `comm`. The options are not inherited. After an error
- * of the new communicator, tutti_last_error_ranks has the ranks' numbers in the job. The caller frees
- * *part by tutti_comm_destroy. */
+ * same place in the order of the collectives of `comm`. The options are not inherited. After an
+ * error of the new communicator, tutti_last_error_ranks has the ranks' numbers in the job. The
+ * caller frees *part by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
                                                const tutti_comm_options_t* options,
                                                tutti_comm_t** part);

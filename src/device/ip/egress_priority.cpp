@@ -35,7 +35,8 @@ std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
 
 std::optional<std::uint64_t> EgressPriority::allowance(Urgency urgency, int socket) const {
   if (claimed_above(urgency)) return 0;
-  // A multicast socket needs no limit on its unsent bytes, because its send buffer is short already.
+  // A multicast socket needs no limit on its unsent bytes, because its send buffer is short
+  // already.
   if (urgency.multicast || !priorities_.any_above(urgency.priority)) return std::nullopt;
   return kShortQueueBytes - std::min(kShortQueueBytes, unsent_bytes(socket));
 }

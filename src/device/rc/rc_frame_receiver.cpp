@@ -108,8 +108,8 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
   return true;
 }
 
-/// Copies an early frame, which was decoded from `bytes`, into a buffer. Returns null and counts the
-/// frame if it is dropped.
+/// Copies an early frame, which was decoded from `bytes`, into a buffer. Returns null and counts
+/// the frame if it is dropped.
 std::byte* FrameReceiver::keep(RcKind kind, std::span<const std::byte> bytes) {
   const bool fits = bytes.size() <= early_buffers_.buffer_bytes();
   std::byte* const kept = fits ? early_buffers_.take() : nullptr;

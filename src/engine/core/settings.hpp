@@ -26,9 +26,9 @@ struct Settings {
   protocol::FetchRing::Settings fetch;
   /// Link rate that is assumed until one is measured; the default is 1 Gbit/s.
   std::uint64_t assumed_bytes_per_second = 125'000'000;
-  /// After this silence a rank asks its left neighbour for a block of which no chunk has come, which
-  /// only a network that drops multicast makes necessary. After this wait for a clear-to-send, a
-  /// rank sends a ready-to-send.
+  /// After this silence a rank asks its left neighbour for a block of which no chunk has come,
+  /// which only a network that drops multicast makes necessary. After this wait for a
+  /// clear-to-send, a rank sends a ready-to-send.
   Nanoseconds enquiry_patience{1'000'000'000};
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
   /// A Broadcast of at most this many bytes runs without a handshake, because its root retains a

@@ -203,8 +203,8 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   return true;
 }
 
-/// Fails the communicator and returns true if a rank has closed whose entry is missing, or whose ACK
-/// would free this rank's slot.
+/// Fails the communicator and returns true if a rank has closed whose entry is missing, or whose
+/// ACK would free this rank's slot.
 bool SlotExchangeOperation::fail_if_closed() {
   const auto fail_for = [this](std::span<const Rank> ranks, const char* lack) {
     const Rank closed = context().closing().first_closed(ranks);

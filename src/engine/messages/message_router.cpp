@@ -134,8 +134,8 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     return;
   }
   if (operations_.has_begun(message->epoch)) {
-    // A ready-to-send may wait at its sender until the message itself has arrived. A CTS has the slot
-    // of no entry.
+    // A ready-to-send may wait at its sender until the message itself has arrived. A CTS has the
+    // slot of no entry.
     const bool clears = (message->slot & schedule::kCtsSlots) != 0;
     const bool expected =
         clears ? message->slot == protocol::kReadySlot : slots_.may_have_requested(message->epoch);

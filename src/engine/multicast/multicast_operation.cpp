@@ -84,8 +84,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Blocks of several chunks that exceed the receive windows need credits. Ranks without a pace then
-  // take turns: their chunks form a single stream, which gets the whole credit window.
+  // Blocks of several chunks that exceed the receive windows need credits. Ranks without a pace
+  // then take turns: their chunks form a single stream, which gets the whole credit window.
   const auto long_block = [](const Block& block) { return block.psns.size() > 1; };
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
       call_.layout.chunk_count() > window_chunks &&

@@ -1,7 +1,7 @@
 // A store for chunks of collectives that this rank has not begun: a faster rank may be one call
 // ahead. Chunks are verified when they are stored. The senders' credits bound the number of
-// different chunks; tail probes may bring the same chunk many times. A rank that ignores its credits
-// cannot exhaust the memory, because short chunks, too, use up the limit.
+// different chunks; tail probes may bring the same chunk many times. A rank that ignores its
+// credits cannot exhaust the memory, because short chunks, too, use up the limit.
 #pragma once
 
 #include <algorithm>

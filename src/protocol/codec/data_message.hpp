@@ -57,8 +57,8 @@ struct ReadyToSend {
   std::uint64_t size_bytes = 0;
 };
 inline constexpr std::size_t kReadyToSendBytes = 12;
-/// The match slot of every ready-to-send. No CTS has it, because Schedule::make refuses the data slot
-/// 0x7fff'ffff.
+/// The match slot of every ready-to-send. No CTS has it, because Schedule::make refuses the data
+/// slot 0x7fff'ffff.
 inline constexpr std::uint32_t kReadySlot = UINT32_MAX;
 
 std::array<std::byte, kReadyToSendBytes> encode(const ReadyToSend& ready);

@@ -51,8 +51,8 @@ std::uint64_t CreditBatches::messages(std::uint32_t ranks) const {
   for (const Stream& stream : streams_) {
     if (stream.count <= in_flight_) continue;
     sum += std::uint64_t{stream.count - in_flight_} * (ranks - 1);
-    // The grant of a batch goes to the blocks that begin inside the batch; the grantor is the sender
-    // of the block with the first chunk of the batch.
+    // The grant of a batch goes to the blocks that begin inside the batch; the grantor is the
+    // sender of the block with the first chunk of the batch.
     const std::uint32_t begin = stream.psns.first + in_flight_ * batch_chunks_;
     const std::vector<Block>& blocks = layout_->blocks();
     for (std::uint32_t b = layout_->block_of(begin) + 1; b < blocks.size(); ++b) {

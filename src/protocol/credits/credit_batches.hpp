@@ -1,6 +1,6 @@
-// The credit batches of a collective. The chunks of one chain of senders are one stream, which is cut
-// into batches; a limited number of batches may be in flight. A stream that fits into the window
-// needs no credit.
+// The credit batches of a collective. The chunks of one chain of senders are one stream, which is
+// cut into batches; a limited number of batches may be in flight. A stream that fits into the
+// window needs no credit.
 #pragma once
 
 #include <algorithm>

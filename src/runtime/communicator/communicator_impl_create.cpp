@@ -342,8 +342,9 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
   return facts;
 }
 
-/// Finds out whether all ranks have the same exchange view, which they must, and whether the network
-/// passes multicast. Without multicast rank 0 logs a warning, or the creation fails if it is required.
+/// Finds out whether all ranks have the same exchange view, which they must, and whether the
+/// network passes multicast. Without multicast rank 0 logs a warning, or the creation fails if it
+/// is required.
 Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   const bool shared_memory = made_.device_ == "host";
   const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";

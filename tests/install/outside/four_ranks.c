@@ -1,5 +1,6 @@
-/* A program that forks into four ranks. The ranks exchange addresses by the program's own allgather,
- * over files in a temporary folder, and run an Allgather on the communicator and its duplicate. */
+/* A program that forks into four ranks. The ranks exchange addresses by the program's own
+ * allgather, over files in a temporary folder, and run an Allgather on the communicator and its
+ * duplicate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

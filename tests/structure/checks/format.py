@@ -1,8 +1,10 @@
-"""Checks that the sources have the format of .clang-format."""
+"""Checks that the sources have the format of .clang-format, and no line that it leaves too wide."""
 
 import re
 import shutil
 import subprocess
+
+MOST_COLUMNS = 100  # ColumnLimit of .clang-format, which does not wrap comments and raw strings
 
 
 def check_format(tree):
@@ -19,3 +21,10 @@ def check_format(tree):
         tree.report(name, line, "format", f"run clang-format-14 -i {name}")
     if done.returncode != 0 and not first:
         tree.report(".clang-format", 1, "format", done.stderr.strip())
+
+
+def check_width(tree):
+    for name, text in tree.texts.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > MOST_COLUMNS:
+                tree.report(name, number, "width", f"has {len(line)} columns: wrap it at {MOST_COLUMNS}")

@@ -7,9 +7,9 @@ namespace tutti::app {
 namespace {
 
 constexpr const char* kStyle = R"(
-:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1b1f; --quiet: #6a6a75; --rule: #dcdce2;
-  --panel: #f6f6f8; --c0: #1f6fb2; --c1: #c4501b; --c2: #2c8a4b; --c3: #8a4fb3; --c4: #a9791a;
-  --c5: #b3375f; --c6: #2a8c92; --c7: #5b5b66; }
+:root { color-scheme: light dark; --paper: #ffffff; --ink: #1b1b1f; --quiet: #6a6a75;
+  --rule: #dcdce2; --panel: #f6f6f8; --c0: #1f6fb2; --c1: #c4501b; --c2: #2c8a4b; --c3: #8a4fb3;
+  --c4: #a9791a; --c5: #b3375f; --c6: #2a8c92; --c7: #5b5b66; }
 @media (prefers-color-scheme: dark) { :root { --paper: #17171a; --ink: #e8e8ec; --quiet: #9d9da8;
   --rule: #36363d; --panel: #1f1f24; --c0: #6cb2ec; --c1: #f08a55; --c2: #6cc48a; --c3: #c093e6;
   --c4: #dcb052; --c5: #ea7f9f; --c6: #62c6cc; --c7: #a6a6b2; } }

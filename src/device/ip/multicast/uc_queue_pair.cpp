@@ -268,7 +268,8 @@ std::byte* UcQueuePair::admit(const std::byte* header, const wire::UcFragment& f
 
 std::byte* UcQueuePair::place_of(Source& source, const wire::UcFragment& fragment, bool begins) {
   const wire::Header& message = fragment.message;
-  // Within one poll another source may take over a staging area, so it is checked for each fragment.
+  // Within one poll another source may take over a staging area, so it is checked for each
+  // fragment.
   if (!begins && source.staged) {
     Staging& staging = stagings_[source.staging];
     return staging.owner == message.source ? staging.bytes.data() : nullptr;
