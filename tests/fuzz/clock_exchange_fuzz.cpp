@@ -87,8 +87,8 @@ class Job {
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }
-    // Rank 0 answers each question at most once, and each other rank sends each question at most
-    // once.
+    // Rank 0 answers each clock request at most once, and each other rank sends each request at
+    // most once.
     const std::uint64_t most = index(me_) == 0 ? (kRanks - 1) * kExchanges : kExchanges;
     require(endpoint_->data_posted() <= most);
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kNow = 1'000'000;
 
-/// The answer of rank 0 to the first question.
+/// The answer of rank 0 to the first clock request.
 std::vector<std::byte> answer(std::int64_t at, std::int64_t origin) {
   const std::array<std::int64_t, 3> fields{at, origin, 5};
   std::vector<std::byte> bytes(protocol::kDataHeaderBytes + sizeof fields);

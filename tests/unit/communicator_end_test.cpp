@@ -383,6 +383,7 @@ TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {
     EXPECT_TRUE(end) << end.to_string();
     expect_finalized(communicator.barrier().status());
     expect_finalized(communicator.prepare({.collective = Collective::barrier}).status());
+    expect_finalized(communicator.algorithm_of({.collective = Collective::barrier}).status());
     expect_finalized(communicator.duplicate(patient()).status());
     expect_finalized(communicator.status());
     expect_finalized(communicator.finalize(kLong));

@@ -104,7 +104,7 @@ bool ClockExchange::poll(Instant) {
 }
 
 Missing ClockExchange::missing() const {
-  if (answers()) return {fmt::format("{} clock questions of other ranks", unanswered_)};
+  if (answers()) return {fmt::format("{} clock requests of other ranks", unanswered_)};
   return {fmt::format("{} answers about the clock of rank 0", kExchanges - asked_), {Rank{0}}};
 }
 

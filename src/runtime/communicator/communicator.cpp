@@ -490,6 +490,7 @@ std::string Communicator::flight_record() const {
 
 Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
   return at_home(*state_, [&]() -> Result<std::string> {
+    if (Status status = state_->check_usable(); !status) return status;
     const auto route = state_->route_of(call);
     return route ? (*route)->algorithm_of(call) : route.status();
   });
