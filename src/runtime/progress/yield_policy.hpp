@@ -17,8 +17,9 @@ namespace tutti::runtime {
 
 /// Times after which the owner of the engine yields its core or sleeps.
 struct CoreTimes {
-  /// Time for which a thread polls an idle network before it sleeps.
-  Nanoseconds spin{};
+  /// Time for which a thread polls an idle network before it sleeps. It is no shorter on a
+  /// shared core, because the yields after each poll cost less than a sleep and its wake-up.
+  Nanoseconds spin{100'000};
   /// Time for which a waiting thread works before it yields, if it has already slept during this
   /// wait.
   Nanoseconds yield_after = Nanoseconds::max();
