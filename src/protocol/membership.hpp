@@ -62,8 +62,8 @@ class Membership {
     }
     return ranks;
   }
-  /// Compares the paths over which a probe has arrived, but none of full length. Returns the path
-  /// whose longest probe is the shortest; nothing if there are no paths to compare.
+  /// Of the paths over which only probes shorter than full length have arrived, returns the one
+  /// whose longest probe is the shortest. Returns nothing if there is no such path.
   std::optional<Narrow> narrowest() const {
     std::optional<Narrow> narrow;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

@@ -319,8 +319,8 @@ TEST(CommunicatorEnd, ClosedRankThatOwesABlock_onTheHostDevice_isNamedInTheError
   });
 }
 
-/// Expects that the call of rank 0 fails and names rank 1, which makes another call instead and
-/// closes its communicator. The call of rank 1 must need no message of rank 0.
+/// Expects that the call of rank 0 fails and names rank 1, which makes a different call and closes
+/// its communicator. The call of rank 1 must need no message of rank 0.
 void expect_peer_of_another_call_named(const char* device,
                                        const std::function<Result<Request>(Communicator&)>& call,
                                        const char* counter) {

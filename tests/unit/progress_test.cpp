@@ -243,7 +243,7 @@ class PromptWaits : public OneEngine {
   std::uint64_t wakes_before_ = 0;  ///< wakes() before the last unattended operation
 };
 
-TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
+TEST_F(PromptWaits, StartAfterThreePromptWaits_doesNotWakeTheProgressThread) {
   const auto completion = start_unattended([this] { return ended_.load(); });
   ASSERT_NE(completion, nullptr);
   ended_ = true;

@@ -156,7 +156,7 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
                         {from, message->slot, {message->payload.begin(), message->payload.end()}});
 }
 
-// The sender has made another call, in which it would wait for this rank for ever.
+// The sender's call differs from this rank's, so the sender would wait for this rank for ever.
 void MessageRouter::reject_late(Rank from, std::uint32_t epoch, std::string_view what) {
   ++counters_.messages_rejected;
   failures_.fail(failures_.misfit(from, Code::invalid_argument,
@@ -166,8 +166,8 @@ void MessageRouter::reject_late(Rank from, std::uint32_t epoch, std::string_view
                                   names_.of(from), what, epoch));
 }
 
-// All ranks decide alike whether a ready barrier precedes a call, so the sender of an unexpected
-// barrier message has made another call, in which it would wait for this rank for ever.
+// Equal calls agree whether a ready barrier precedes them. The call of a rank that sends an
+// unexpected barrier message therefore differs, and the rank would wait for this rank for ever.
 void MessageRouter::reject_message(Rank from, const protocol::Message& message) {
   ++counters_.messages_rejected;
   if (message.kind != MessageKind::barrier) return;
@@ -178,7 +178,7 @@ void MessageRouter::reject_message(Rank from, const protocol::Message& message) 
                                   names_.of(from), message.epoch));
 }
 
-// The sender of the chunk has made another call, so this rank would wait for data that never comes.
+// The sender's call differs from this rank's, so this rank would wait for data that never comes.
 void MessageRouter::reject_chunk(Rank source, std::size_t bytes) {
   ++counters_.chunks_malformed;
   failures_.fail_with_other_sizes(source, bytes);

@@ -162,7 +162,7 @@ Status exchange_over(Communicator& communicator, std::span<const std::byte> mine
   const Status status = request->wait_for(timeout);
   // The call may have ended since the wait timed out. A second wait returns the status of the call.
   if (request->progress().done) return request->wait_for(Nanoseconds(0));
-  // A later call of this rank would meet another call of the peers. The abort also ends the
+  // A later call of this rank would meet a different call of the peers. The abort also ends the
   // Allgather, which uses the buffers of the caller, so it must come even if no text can be made.
   const auto text = guarded([&]() -> Result<std::string> {
     return fmt::format(
