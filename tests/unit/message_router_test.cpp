@@ -25,9 +25,11 @@ namespace {
 
 constexpr Instant kNow{1'000'000};
 
-std::vector<std::byte> message_of(std::uint32_t epoch) {
+std::vector<std::byte> message_of(std::uint32_t epoch,
+                                  protocol::MessageKind kind = protocol::MessageKind::barrier) {
   std::array<std::byte, protocol::kMaxMessageBytes> bytes;
   protocol::Message message;
+  message.kind = kind;
   message.epoch = epoch;
   const std::size_t size = protocol::encode(message, bytes.data());
   return {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)};
@@ -80,18 +82,26 @@ class AcceptingOperation final : public Operation {
   void start(Instant, bool) override {}
 };
 
-TEST(MessageRouter, DataForACollectiveThatHasEnded_failsTheCommunicator) {
-  auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
-  fuzz::ScriptedEndpoint& endpoint = *owned;
-  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
-                              std::vector<std::string>{"rank 0", "rank 1"});
-  endpoint.deliver(Rank{0}, data_of(Settings{}.first_epoch - 1));
-  context.poll(kNow);
-  const Status& status = context.failures().status();
-  EXPECT_EQ(status.code(), Code::invalid_argument);
-  EXPECT_NE(status.message().find("which has ended at this rank"), std::string::npos)
-      << status.to_string();
-  EXPECT_EQ(context.counters().messages_rejected, 1u);
+TEST(MessageRouter, SignOfADifferentCall_forACollectiveThatHasEnded_failsTheCommunicator) {
+  const std::uint32_t ended = Settings{}.first_epoch - 1;
+  for (const std::vector<std::byte>& sign :
+       {data_of(ended), message_of(ended, protocol::MessageKind::barrier),
+        message_of(ended, protocol::MessageKind::final)}) {
+    auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
+    fuzz::ScriptedEndpoint& endpoint = *owned;
+    CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
+                                std::vector<std::string>{"rank 0", "rank 1"});
+    endpoint.deliver(Rank{0}, message_of(ended, protocol::MessageKind::credit));
+    context.poll(kNow);
+    EXPECT_FALSE(context.failures().noted());
+    endpoint.deliver(Rank{0}, sign);
+    context.poll(kNow);
+    const Status& status = context.failures().status();
+    EXPECT_EQ(status.code(), Code::invalid_argument);
+    EXPECT_NE(status.message().find("which has ended at this rank"), std::string::npos)
+        << status.to_string();
+    EXPECT_EQ(context.counters().messages_rejected, 1u);
+  }
 }
 
 TEST(MessageRouter, DataWithoutPayloadBeyondTheLimit_failsTheCommunicator) {

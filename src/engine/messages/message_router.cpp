@@ -22,6 +22,14 @@ constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedB
 // have 31 bits, get a token: no receive matches a CTS or a ready-to-send.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
 
+/// Names a message that a peer sends only if its call differs from this rank's, given that this
+/// rank's call has ended or does not use such messages; null for all other messages.
+const char* sign_of_a_different_call(MessageKind kind) {
+  if (kind == MessageKind::barrier) return "a barrier message";
+  if (kind == MessageKind::final) return "the final handshake message";
+  return nullptr;
+}
+
 std::uint64_t stored_bytes(std::span<const std::byte> payload) {
   return payload.size() + BarrierPolicy::kUnexpectedOverheadBytes;
 }
@@ -157,25 +165,23 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
 }
 
 // The sender's call differs from this rank's, so the sender would wait for this rank for ever.
-void MessageRouter::reject_late(Rank from, std::uint32_t epoch, std::string_view what) {
+void MessageRouter::reject(Rank from, std::uint32_t epoch, std::string_view what,
+                           std::string_view fault) {
   ++counters_.messages_rejected;
   failures_.fail(failures_.misfit(from, Code::invalid_argument,
-                                  "{} sent {} for collective #{}, which has ended at this rank: "
-                                  "call the same collective with "
-                                  "the same sizes, types and algorithm on all ranks",
-                                  names_.of(from), what, epoch));
+                                  "{} sent {} for collective #{}, {}: call the same collective "
+                                  "with the same sizes, types and algorithm on all ranks",
+                                  names_.of(from), what, epoch, fault));
 }
 
-// Equal calls agree whether a ready barrier precedes them. The call of a rank that sends an
-// unexpected barrier message therefore differs, and the rank would wait for this rank for ever.
+void MessageRouter::reject_late(Rank from, std::uint32_t epoch, std::string_view what) {
+  reject(from, epoch, what, "which has ended at this rank");
+}
+
 void MessageRouter::reject_message(Rank from, const protocol::Message& message) {
+  if (const char* const what = sign_of_a_different_call(message.kind))
+    return reject(from, message.epoch, what, "and this rank's call uses no such message");
   ++counters_.messages_rejected;
-  if (message.kind != MessageKind::barrier) return;
-  failures_.fail(failures_.misfit(from, Code::invalid_argument,
-                                  "{} began collective #{} with a ready barrier, and this rank did "
-                                  "not: call the same collective with the same sizes, types and "
-                                  "algorithm on all ranks",
-                                  names_.of(from), message.epoch));
 }
 
 // The sender's call differs from this rank's, so this rank would wait for data that never comes.
@@ -218,8 +224,8 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     failures_.fail(refusal_status(names_, from, *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
-    if (message->kind == MessageKind::barrier)
-      reject_late(from, message->epoch, "a barrier message");
+    if (const char* const what = sign_of_a_different_call(message->kind))
+      reject_late(from, message->epoch, what);
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {

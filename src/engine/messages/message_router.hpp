@@ -66,6 +66,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
   void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
 
  private:
+  void reject(Rank from, std::uint32_t epoch, std::string_view what, std::string_view fault);
   void reject_late(Rank from, std::uint32_t epoch, std::string_view what);
   // Messages and data of collectives that this rank has not begun.
   struct UnexpectedMessage {

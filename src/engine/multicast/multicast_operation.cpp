@@ -178,7 +178,7 @@ void MulticastOperation::become_ready(Instant now) {
 // ---- messages
 
 void MulticastOperation::on_message(Instant now, Rank from, const Message& message) {
-  if (!call_.fetch) return;
+  if (!call_.fetch) return Operation::on_message(now, from, message);
   bool legal = true;
   switch (message.kind) {
     case MessageKind::barrier:

@@ -31,7 +31,7 @@ void MulticastReceiver::on_malformed(Rank source) {
 void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
-  if (call_.lossless || !call_.fetch) return;
+  if (call_.lossless) return;
   std::vector<std::byte> aside(chunk.payload.size());
   if (queue_pair.copy_and_verify(chunk, aside.data()))
     context().failures().fail_with_other_sizes(chunk.source, aside.size());
@@ -115,8 +115,7 @@ void MulticastReceiver::on_unexpected_chunk(Instant now, std::uint32_t psn, Rank
   const auto at = locate(psn, source, payload.size());
   if (!at) {
     on_malformed(source);
-    if (!call_.lossless && call_.fetch)
-      context().failures().fail_with_other_sizes(source, payload.size());
+    if (!call_.lossless) context().failures().fail_with_other_sizes(source, payload.size());
     return;
   }
   const std::uint32_t b = at->block;
