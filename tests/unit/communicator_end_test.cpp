@@ -376,6 +376,35 @@ TEST(CommunicatorEnd, AllgathervWithOtherSizes_byAClosedPeer_isNamedInTheError) 
   }
 }
 
+TEST(CommunicatorEnd, DestructionAfterADifferentCall_logsTheErrorToWhichThePeersRefer) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.hierarchy = "flat";
+  // The call of rank 1 has no data and ends at once. Rank 0 sends a chunk and its final message, or
+  // a barrier message.
+  for (const std::uint64_t bytes : {1'000u, 100'000'000u}) {
+    const std::array<std::uint64_t, 2> sizes{bytes, 0}, none{0, 0}, offsets{0, 0};
+    const Bytes own(bytes);
+    Bytes all(bytes);
+    Signal failed;
+    testing::internal::CaptureStderr();
+    on_ranks(2, options, [&](Communicator& communicator) {
+      const CollectiveOptions by_multicast{.algorithm = Algorithm::multicast};
+      if (communicator.rank() == Rank{1}) {
+        finish(communicator.allgatherv({}, {}, none, offsets, by_multicast));
+        return failed.wait();
+      }
+      const Status status = end_of(communicator.allgatherv(own, all, sizes, offsets, by_multicast));
+      failed.set();
+      EXPECT_EQ(ranks_of(status), Numbers{1}) << status.to_string();
+      EXPECT_NE(status.message().find("see the error of rank 1"), std::string::npos)
+          << status.to_string();
+    });
+    const std::string log = testing::internal::GetCapturedStderr();
+    EXPECT_NE(log.find("call the same collective with the same sizes"), std::string::npos) << log;
+  }
+}
+
 TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Bytes own(1'000), all(3'000);

@@ -13,12 +13,23 @@
 namespace tutti::runtime {
 
 CommunicatorImpl::~CommunicatorImpl() {
-  const bool failed_before =
-      served_ &&
-      logged([&] { return progress_->with_engine([&] { return context_->failures().noted(); }); });
+  bool failed_before = false;
+  bool collective_failed = false;
+  if (served_) {
+    logged([&] {
+      progress_->with_engine([&] {
+        failed_before = context_->failures().noted();
+        collective_failed = context_->counters().collectives_failed > 0;
+      });
+    });
+  }
   const Status end = close(kNever);
-  // A close that aborts a call has no caller that gets the error, but the peers refer to it.
-  if (!failed_before && end.code() == Code::aborted) observe::complain(end.message());
+  const bool own = context_ && context_->failures().lost() == rank();
+  if (end.ok() || !(own || end.code() == Code::aborted)) return;
+  // The errors of the peers refer to that of this rank. It is logged, unless a collective has
+  // returned it or the application itself has aborted the communicator.
+  const bool known = failed_before && (collective_failed || end.code() == Code::aborted);
+  if (!known) observe::complain(end.message());
 }
 
 // ---- closing ------------------------------------------------------------------------------------
