@@ -13,6 +13,7 @@ import time
 
 import common
 import results
+import torch_ranks
 
 JSON_IN_TREE = "docs/results/acceptance.json"
 REPORT_IN_TREE = "docs/results/acceptance.md"
@@ -91,6 +92,9 @@ class Run:
         environment = {key: value for key, value in os.environ.items() if key != "TUTTI_BUILD"}
         environment.update(TUTTI_ACCEPTANCE_JSON=target,
                            TUTTI_BENCH_LOCK=os.path.join(self.root, "build", "bench.lock"))
+        interpreter = os.path.join(self.root, torch_ranks.WHERE)  # the worktree has none
+        if os.path.exists(interpreter):
+            environment.setdefault("TUTTI_TORCH_PYTHON", interpreter)
         start = time.monotonic()
         with open(log_path, "w", encoding="utf-8") as log:
             process = subprocess.Popen([os.path.join(self.tree, "acceptance", program)], cwd=self.tree, env=environment,

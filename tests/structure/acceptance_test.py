@@ -86,8 +86,9 @@ class Repository(unittest.TestCase):
         return self.git("rev-parse", "HEAD")
 
     def run_acceptance(self, *arguments):
+        environment = {key: value for key, value in os.environ.items() if key != "TUTTI_TORCH_PYTHON"}
         return subprocess.run([os.path.join(self.root, "acceptance", "run"), *arguments], capture_output=True, text=True,
-                              check=False, env={**os.environ, "TUTTI_BUILD": ""})
+                              check=False, env={**environment, "TUTTI_BUILD": ""})
 
     def result(self, commit, name):
         return json.loads(self.read(f"build/acceptance/{commit}/results/{name}.json"))
@@ -226,6 +227,14 @@ class Runner(Repository):
         self.assertIn(f"Acceptance at {old[:12]}, {new[:12]}: 2 of 2 programs run, 1 of 3 bars held.", report)
         self.assertIn(f"At {old[:12]}: one/holds.\nAt {new[:12]}: two/holds.\n", report)
         self.assertEqual(self.run_acceptance("--check").returncode, 0)
+
+    def test_worktree_uses_the_pytorch_of_the_tree(self):
+        self.program("one/torch", 'verdict.equal("interpreter", os.environ.get("TUTTI_TORCH_PYTHON"), '
+                                  f'"{self.root}/build/torch/bin/python3")')
+        commit = self.commit()
+        self.write("build/torch/bin/python3", "", executable=True)
+        self.run_acceptance("one")
+        self.assertTrue(self.result(commit, "one/torch")["held"])
 
     def test_unknown_name_lists_the_programs(self):
         self.program("one/holds", HOLDS)
