@@ -86,9 +86,10 @@ class Repository(unittest.TestCase):
         return self.git("rev-parse", "HEAD")
 
     def run_acceptance(self, *arguments):
-        environment = {key: value for key, value in os.environ.items() if key != "TUTTI_TORCH_PYTHON"}
+        environment = {**os.environ, "TUTTI_BUILD": ""}
+        environment.pop("TUTTI_TORCH_PYTHON", None)
         return subprocess.run([os.path.join(self.root, "acceptance", "run"), *arguments], capture_output=True, text=True,
-                              check=False, env={**environment, "TUTTI_BUILD": ""})
+                              check=False, env=environment)
 
     def result(self, commit, name):
         return json.loads(self.read(f"build/acceptance/{commit}/results/{name}.json"))
