@@ -131,9 +131,9 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> all_ranks_;
   std::shared_ptr<Connections> connections_;
-  // asked_[r] counts the fetch requests to rank r during the tested Broadcast, ready_[r] the
-  // answers "ready" of rank r, and gone_[r] its answers "expired". read_[r] counts how often
-  // kReader READs the lost chunk from rank r.
+  // asked_[r] counts the fetch requests of kReader to rank r during the tested Broadcast, ready_[r]
+  // the answers "ready" of rank r to kReader, gone_[r] its answers "expired" to kReader, and
+  // read_[r] how often kReader READs the lost chunk from rank r.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
@@ -157,7 +157,9 @@ class LateAnswer : public testing::Test {
     if (request.opcode != device::Opcode::send) return;
     const auto message = protocol::decode(request.local);
     if (!message || message->epoch != kEpoch) return;
-    if (message->kind == protocol::MessageKind::fetch_request) ++asked_[peer];
+    // The other ranks may recover late chunks of their own from each other.
+    if (me == kReader && message->kind == protocol::MessageKind::fetch_request) ++asked_[peer];
+    if (peer != kReader) return;
     if (message->kind == protocol::MessageKind::fetch_ready) ++ready_[me];
     if (message->kind == protocol::MessageKind::fetch_expired) ++gone_[me];
   }
