@@ -35,8 +35,7 @@ namespace {
 constexpr CoreTimes kOwnCore{.yield_interval = Nanoseconds(10'000)};
 // Yield times if more ranks than cores share a set of cores. Without a yield, the rank that runs
 // first on a core would send its whole block before the other ranks of this core begin.
-constexpr CoreTimes kSharedCore{.yield_after = Nanoseconds(500'000),
-                                .first_yield_after = Nanoseconds(100'000)};
+constexpr CoreTimes kSharedCore{.yield_after = Nanoseconds(500'000)};
 
 /// Longer timeouts are reduced to this value, because their deadlines could overflow.
 constexpr Nanoseconds kLongestTimeout = std::chrono::hours(24 * 365);

@@ -20,13 +20,10 @@ struct CoreTimes {
   /// Time for which a thread polls an idle network before it sleeps. It is no shorter on a
   /// shared core, because the yields after each poll cost less than a sleep and its wake-up.
   Nanoseconds spin{100'000};
-  /// Time for which a waiting thread works before it yields, if it has already slept during this
-  /// wait.
+  /// Time for which a waiting thread works before it yields. If an operation asks that all ranks of
+  /// a core begin together, a thread that has not slept during this wait yields after any work,
+  /// because the rank that sends its first data last delays all ranks.
   Nanoseconds yield_after = Nanoseconds::max();
-  /// Time for which a waiting thread works before it yields, if it has not slept during this wait.
-  /// If an operation asks that all ranks of a core begin together, the thread yields after any
-  /// work, because the rank that sends its first data last delays all ranks.
-  Nanoseconds first_yield_after = Nanoseconds::max();
   /// Time of polling without work between two yields. A yield is a system call: it lasts as long
   /// as several polls, and data that arrive meanwhile must wait.
   Nanoseconds yield_interval{};
@@ -42,8 +39,7 @@ class YieldPolicy {
 
   /// Time of work after which a waiting thread yields. Only the owner of the engine calls this.
   Nanoseconds yield_after(bool slept, const EnginePoller& engine) const {
-    if (slept) return times_.yield_after;
-    return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
+    return !slept && engine.begins_together() ? Nanoseconds(0) : times_.yield_after;
   }
   /// Time of polling without work after which a waiting thread yields: 0 if the last yield was
   /// followed by work. Any thread may call this.
