@@ -397,7 +397,9 @@ static void check_timeout(tutti_comm_t* comm, tutti_comm_t* other, uint32_t rank
   if (rank != 0) {
     CHECK_OK(tutti_ibarrier(comm, NULL, &request));
     CHECK(tutti_request_wait_for(request, 1000000) == TUTTI_TIMEOUT);
-    CHECK(strstr(tutti_last_error(), "rank") != NULL);
+    uint32_t late[kRanks] = {99, 99, 99};
+    CHECK(tutti_last_error_ranks(late, kRanks) >= 1 && late[0] < kRanks && late[0] != rank);
+    CHECK(strstr(tutti_last_error(), "missing here: ") != NULL);
   }
   CHECK_OK(tutti_barrier(other, NULL));
   if (rank == 0) CHECK_OK(tutti_ibarrier(comm, NULL, &request));

@@ -321,6 +321,7 @@ TEST(Lab, RateLimit_appliesToBothEndsOfEachLink) {
 // The hosts of a large lab have permanent neighbour entries, because the kernel limits the number
 // of resolved addresses.
 TEST(Lab, HostsOfALargeLab_havePermanentNeighbourEntries) {
+  if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   constexpr int kHosts = 40;
   const Lab lab = must_create(small_lab(kHosts));
   const auto shown = lab.tool_on(0, {"ip", "-j", "neigh", "show", "dev", "eth0"});

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <latch>
 #include <mutex>
 #include <set>
 
@@ -282,6 +283,9 @@ TEST_F(Aggregator, DifferentReductionAtOneRank_failsAtEveryRank_withTheReason) {
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     std::vector<std::byte> data(4000);
     const auto operation = member.rank == 1 ? ReduceOperation::max : ReduceOperation::sum;
+    // The first call that arrives is the one from which others differ.
+    while (member.rank == 1 && counters_of(*service)["in_network_calls"] == 0)
+      std::this_thread::yield();
     const Status status = member.finish(
         member.aggregation->allreduce(data, data, {.operation = operation, .will_wait = true}));
     EXPECT_FALSE(status.ok());
@@ -291,7 +295,7 @@ TEST_F(Aggregator, DifferentReductionAtOneRank_failsAtEveryRank_withTheReason) {
   // The calls fail at every rank. At least one error must name the cause, which is that rank 1
   // called another reduction than ranks 0 and 2.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
-    return one.find("called a different reduction") != std::string::npos;
+    return one.find("rank 1 called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }
@@ -567,6 +571,7 @@ TEST_F(Aggregator, RankThatLeavesEarly_causesNoErrorAtAnyRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATORS", address_of(*service).c_str(), 1);
   auto bootstraps = make_local_bootstraps(2);
+  std::latch rank_0_left(1);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
@@ -582,9 +587,10 @@ TEST_F(Aggregator, RankThatLeavesEarly_causesNoErrorAtAnyRank) {
       EXPECT_EQ(sum, 2);
       // When rank 0 leaves the aggregator, it waits a limited time (kLeavePatience) for rank 1.
       // Rank 1 leaves only after this time.
-      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      if (rank == 1) rank_0_left.wait();
       EXPECT_TRUE(made->status().ok()) << made->status().to_string();
       const Status end = made->finalize(kPatience);
+      if (rank == 0) rank_0_left.count_down();
       EXPECT_TRUE(end.ok()) << "rank " << rank << ": " << end.to_string();
     });
   }

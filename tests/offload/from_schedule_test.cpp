@@ -108,6 +108,41 @@ schedule::Purpose purpose_of(Collective collective, std::string_view algorithm, 
   return purpose;
 }
 
+/// Block `number` of a buffer.
+Bytes block(const Bytes& buffer, ElementType type, std::uint32_t number) {
+  const std::size_t bytes = kElements * element_bytes(type);
+  const auto begin = buffer.begin() + static_cast<std::ptrdiff_t>(number * bytes);
+  return Bytes(begin, begin + static_cast<std::ptrdiff_t>(bytes));
+}
+
+/// Expects the results of the collectives that divide a buffer into blocks of several ranks.
+void expect_blocks(LoweredRun& run, const schedule::Purpose& purpose, ElementType type,
+                   const std::string& name) {
+  const std::uint32_t root = index(purpose.root);
+  for (std::uint32_t rank = 0; rank < purpose.ranks; ++rank) {
+    if (purpose.collective == Collective::gather) {
+      ASSERT_EQ(block(run.receives()[root], type, rank), run.sends()[rank]) << name;
+    }
+    if (purpose.collective == Collective::scatter) {
+      ASSERT_EQ(run.receives()[rank], block(run.sends()[root], type, rank)) << name;
+    }
+    std::vector<Bytes> for_rank;
+    for (const Bytes& sent : run.sends()) {
+      if (sent.size() > rank * kElements * element_bytes(type))
+        for_rank.push_back(block(sent, type, rank));
+    }
+    if (purpose.collective == Collective::alltoall) {
+      for (std::uint32_t from = 0; from < purpose.ranks; ++from)
+        ASSERT_EQ(block(run.receives()[rank], type, from), for_rank[from]) << name;
+    }
+    if (purpose.collective == Collective::reduce_scatter) {
+      ASSERT_EQ(run.receives()[rank],
+                reference_result(CollectiveKind::allreduce, Operation::sum, type, for_rank))
+          << name;
+    }
+  }
+}
+
 void expect_result(LoweredRun& run, const schedule::Purpose& purpose, ElementType type,
                    const std::string& name) {
   const std::uint32_t root = index(purpose.root);
@@ -129,6 +164,7 @@ void expect_result(LoweredRun& run, const schedule::Purpose& purpose, ElementTyp
       ASSERT_EQ(run.receives()[rank], expected) << name << ", rank " << rank;
     }
   }
+  expect_blocks(run, purpose, type, name);
 }
 
 TEST(FromSchedule, EveryPointToPointAlgorithmRunsOnTriggerUnits) {

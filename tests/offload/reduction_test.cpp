@@ -429,6 +429,22 @@ TEST(Reducer, MultiplyAndAddAreNotFused) {
   }
 }
 
+// Otherwise the tests of all implementations would compare the scalar one with itself.
+TEST(Reducer, Implementations_areThoseOfThisProcessor_fastestFirst) {
+  std::vector<std::string_view> expected;
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    expected.push_back("avx512");
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) expected.push_back("avx2");
+#endif
+  expected.push_back("scalar");
+  EXPECT_EQ(Reducer::implementations(), expected);
+  const auto sum = Reducer::create(Operation::sum, ElementType::float32);
+  ASSERT_TRUE(sum.ok()) << sum.status().to_string();
+  EXPECT_EQ(sum->implementation(), expected.front());
+}
+
 TEST(Reducer, Average_dividesTheSumOnce) {
   const auto average = [](ElementType type, Bytes sum, std::uint32_t contributions) {
     const Reducer reducer = Reducer::create(Operation::average, type).value();

@@ -4,11 +4,13 @@ and proof that this check finds errors."""
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import requirements  # noqa: E402
@@ -90,9 +92,14 @@ class Sorts(unittest.TestCase):
 
     def test_sort_uses_the_chosen_algorithms(self):
         for allgather in ("ring", "bruck", "recursive_doubling"):
-            report, _ = self.sort(4, "--allgather", allgather, "--alltoall", "linear", "--keys", "500")
+            with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, TUTTI_TRACE=folder):
+                report, _ = self.sort(4, "--allgather", allgather, "--alltoall", "linear", "--keys", "500")
+                traces = [path.read_text(encoding="utf-8") for path in pathlib.Path(folder).glob("trace-*")]
             self.check_rows(report, [256], [500])
-            self.assertEqual(report["settings"]["allgather"], allgather)
+            self.assertEqual(len(traces), 4)
+            for trace in traces:
+                self.assertIn(f"allgather ({allgather})", trace)
+                self.assertIn("alltoall (linear)", trace)
 
     def test_sort_with_either_progress_is_right(self):
         for progress in ("thread", "test"):

@@ -111,9 +111,14 @@ TEST(RunCommand, FirstFailedRank_determinesTheExitStatus) {
 }
 
 TEST(RunCommand, RanksThatIgnoreSigtermAreKilled) {
-  Job job = Job::shell(2, "test $RANK = 0 && exit 1; trap '' TERM; while :; do sleep 0.05; done");
+  const std::string ready = testing::TempDir() + "/ready-" + std::to_string(getpid());
+  std::filesystem::remove(ready);
+  Job job = Job::shell(2, "if test $RANK = 0; then while test ! -e " + ready +
+                              "; do sleep 0.01; done; exit 1; fi; trap '' TERM; : > " + ready +
+                              "; while :; do sleep 0.05; done");
   job.options.grace = kSoon;
   EXPECT_EQ(job.run(), 1);
+  EXPECT_TRUE(std::filesystem::remove(ready)) << "rank 1 did not ignore SIGTERM yet";
 }
 
 TEST(RunCommand, OtherRanks_afterOneRankFails_haveTimeToFinish) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <barrier>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -96,24 +97,38 @@ TEST(ChunkMap, HighestMulticastPsn_isKnownForEachBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
-TEST(ChunkMap, WorkersOfDifferentSubgroups_markChunksConcurrently_withoutLosingMarks) {
-  // A subgroup's slice of a block has 250 chunks, whose bits do not fill whole words of the bitmap.
-  // If two subgroups shared a word, their workers could overwrite each other's bits.
-  const BlockLayout layout = layout_of(5, 1000, 4);
-  ChunkMap map(layout);
-  std::vector<std::thread> workers;
-  for (std::uint32_t s = 0; s < 4; ++s) {
-    workers.emplace_back([&, s] {
-      for (std::uint32_t b = 0; b < 5; ++b) {
-        const Block& block = layout.blocks()[b];
-        for (std::uint32_t psn = block.psns.first; psn < block.psns.last; ++psn) {
-          if (layout.subgroup_of(block, psn) == s) map.mark(b, s, psn);
-        }
+// Workers mark the chunks that arrive by multicast, while the owner of the engine marks chunks that
+// it READs. Of three chunks in a row one only arrives, one is only READ, and one does both.
+TEST(ChunkMap, WorkersAndOwner_markChunksConcurrently_andEachMarkCountsOnce) {
+  constexpr std::uint32_t kBlocks = 5;
+  constexpr std::uint32_t kWorkers = 4;
+  const BlockLayout layout = layout_of(kBlocks, 1000, kWorkers);
+  for (int round = 0; round < 200; ++round) {
+    ChunkMap map(layout);
+    std::barrier start(kWorkers + 1);
+    const auto visit_chunks = [&](const auto& visit) {
+      start.arrive_and_wait();
+      for (std::uint32_t b = 0; b < kBlocks; ++b) {
+        const Range psns = layout.blocks()[b].psns;
+        for (std::uint32_t psn = psns.first; psn < psns.last; ++psn) visit(b, psn);
       }
+    };
+    std::vector<std::thread> workers;
+    for (std::uint32_t s = 0; s < kWorkers; ++s) {
+      workers.emplace_back([&, s] {
+        visit_chunks([&](std::uint32_t b, std::uint32_t psn) {
+          if (psn % 3 == 0 || layout.subgroup_of(layout.blocks()[b], psn) != s) return;
+          map.count(s, map.mark_atomic(b, s, psn) ? 1 : 0);
+        });
+      });
+    }
+    visit_chunks([&](std::uint32_t b, std::uint32_t psn) {
+      if (psn % 3 != 1) map.mark_run(b, {psn, psn + 1});
     });
+    for (std::thread& worker : workers) worker.join();
+    ASSERT_EQ(map.marked(), layout.chunk_count()) << "a mark was lost or counted twice";
+    ASSERT_TRUE(map.complete());
   }
-  for (std::thread& worker : workers) worker.join();
-  EXPECT_TRUE(map.complete());
 }
 
 }  // namespace

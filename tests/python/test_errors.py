@@ -64,8 +64,11 @@ def rank_raises(comm):
     except KeyError:
         assert comm.rank == 1 and comm.closed
     except PeerFailedError as error:
+        assert comm.rank != 1
         assert error.ranks == (1,) and "gave up" in str(error), error
         assert comm.closed
+    else:
+        raise AssertionError("the exception of rank 1 has not ended the call of this rank")
 
 
 def test_exceptionInAWithStatement_endsThePeers():

@@ -180,15 +180,20 @@ def test_garbageInACallback_isLeftInAThreadOfItsOwn():
     code = """
 import asyncio, gc, threading
 from tutti_collectives import Communicator, CommunicatorOptions
-from tutti_collectives import request as requests
+from tutti_collectives import _core, request as requests
 
 options = CommunicatorOptions(interface="lo")
 comm, dropped = Communicator(options), [Communicator(options)]
-left = []
-original = requests._Waiters.wake
+left, leavers = [], []
+original, leave = requests._Waiters.wake, _core._leave
+
+def noted(*arguments):
+    leavers.append(threading.current_thread().name)
+    return leave(*arguments)
+
+_core._leave = noted
 
 def wake(self):
-    before = threading.active_count()
     core = dropped.pop()._core
     left.append(core._at_end)
     del core
@@ -211,6 +216,7 @@ for thread in threading.enumerate():
     if thread.name == "tutti-leave":
         thread.join(60)
 assert not left[0].alive
+assert leavers == ["tutti-leave"], leavers
 comm.close()
 print("closed")
 """

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "job.hpp"
+#include "wrapped_device.hpp"
 
 namespace tutti::scenario {
 namespace {
@@ -45,12 +48,19 @@ std::string lost_chunks(std::size_t block_bytes) {
   return faults;
 }
 
-std::vector<Status> allgather_over_the_link(Algorithm algorithm, std::size_t block_bytes) {
+/// `reads`: receives the number of READs of all ranks.
+std::vector<Status> allgather_over_the_link(Algorithm algorithm, std::size_t block_bytes,
+                                            std::atomic<int>& reads) {
   JobSpec spec{.size = kRanks,
                .faults = lost_chunks(block_bytes),
                .tap = std::make_shared<ShortFramesOnly>(),
                .options = small_chunks()};
   spec.options.peer_timeout = kPeerTimeout;
+  spec.wrap = [&reads](std::shared_ptr<device::Device> inner) {
+    return watch_work(std::move(inner), [&reads](Rank, const device::WorkRequest& request) {
+      if (request.opcode == device::Opcode::read) ++reads;
+    });
+  };
   std::vector<Status> ends(kRanks);
   run_job(spec, [&](Member& member) {
     const Bytes own = pattern(block_bytes, member.rank());
@@ -74,15 +84,22 @@ void expect_all_name_the_rank_behind(const std::vector<Status>& ends) {
 }
 
 TEST(PathMtu, LossOfAllChunks_inAnAllgather_namesTheRankBehindTheLink) {
-  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kWholeChunks));
+  std::atomic<int> reads = 0;
+  expect_all_name_the_rank_behind(
+      allgather_over_the_link(Algorithm::multicast, kWholeChunks, reads));
 }
 
 TEST(PathMtu, LossOfChunksAndReads_inAnAllgather_namesTheRankBehindTheLink) {
-  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kShortLastChunk));
+  std::atomic<int> reads = 0;
+  expect_all_name_the_rank_behind(
+      allgather_over_the_link(Algorithm::multicast, kShortLastChunk, reads));
+  EXPECT_GT(reads, 0);
 }
 
 TEST(PathMtu, LossOfFrames_inARingAllgather_namesTheRankBehindTheLink) {
-  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::ring, kWholeChunks));
+  std::atomic<int> reads = 0;
+  expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::ring, kWholeChunks, reads));
+  EXPECT_EQ(reads, 0);
 }
 
 }  // namespace

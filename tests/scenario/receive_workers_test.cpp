@@ -223,6 +223,12 @@ TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
   EXPECT_GT(outcome.of("chunks_unexpected"), 0u)
       << "the test needs a rank that is a collective ahead";
   EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
+  EXPECT_GT(outcome.injected.chunks_dropped_at_receiver, 0u);
+  EXPECT_GT(outcome.injected.chunks_dropped_at_sender, 0u);
+  EXPECT_GT(outcome.injected.chunks_duplicated, 0u);
+  EXPECT_GT(outcome.injected.chunks_reordered, 0u);
+  EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
+  EXPECT_GT(outcome.injected.frames_dropped, 0u);
 }
 
 TEST_P(Workers, CallWithMismatchedSizes_fails_andTheErrorNamesTheSender) {

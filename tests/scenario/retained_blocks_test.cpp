@@ -139,8 +139,18 @@ TEST(RetainedBlocks, BroadcastsCompleteWhileEpochsWrap) {
 TEST(RetainedBlocks, BroadcastTooLongToRetain_usesTheHandshake) {
   JobSpec spec = job(3, "");
   spec.options.retain_bytes = kBytes - 1;
+  std::atomic<std::uint32_t> finals = 0;
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return watch_work(std::move(inner), [&](Rank, const device::WorkRequest& request) {
+      if (request.opcode != device::Opcode::send) return;
+      const auto message = protocol::decode(request.local);
+      if (message && message->epoch >= kFirstEpoch && message->kind == protocol::MessageKind::final)
+        ++finals;
+    });
+  };
   const Outcome outcome = broadcasts(spec, kBytes, 5);
   EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
+  EXPECT_GE(finals, 5 * spec.size) << "each rank sends one in each Broadcast";
 }
 
 TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
@@ -158,10 +168,24 @@ TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
-/// Tests the answer to a request for chunks that the root has not sent yet.
-TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isAnsweredWithPending) {
+// The root answers once it has retained its block. An answer of the fetch ring before that would
+// make the reader ask a neighbour, which has no copy.
+TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isNotRefused) {
   std::barrier<> asked(3);
-  const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
+  JobSpec spec = job(3, "");
+  std::atomic<int> refusals = 0;
+  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
+    return watch_work(std::move(inner), [&](Rank me, const device::WorkRequest& request) {
+      if (me != rank_of(0) || request.opcode != device::Opcode::send) return;
+      const auto message = protocol::decode(request.local);
+      if (!message || message->epoch != kFirstEpoch) return;
+      if (message->kind == protocol::MessageKind::fetch_pending ||
+          message->kind == protocol::MessageKind::fetch_lost ||
+          message->kind == protocol::MessageKind::fetch_expired)
+        ++refusals;
+    });
+  };
+  const Outcome outcome = run_job(spec, [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     Request request;
@@ -186,6 +210,7 @@ TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isAnsweredWithPendin
     EXPECT_TRUE(buffer == expected);
   });
   expect_by_copies(outcome, 1, kChunks);
+  EXPECT_EQ(refusals, 0);
   EXPECT_EQ(outcome.of("fetch_ranges_asked"), 2u);
   EXPECT_LE(outcome.of("chunks_lost"), outcome.late_chunks()) << outcome.describe();
   EXPECT_LE(outcome.of("chunks_fetched"), outcome.late_chunks()) << outcome.describe();

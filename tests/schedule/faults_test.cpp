@@ -68,9 +68,10 @@ class Planted {
     const std::string name =
         "rank " + std::to_string(rank) + (task == kNoTask ? ":" : " task " + std::to_string(task));
     EXPECT_NE(finding.text.find(name), std::string::npos) << finding.text;
-    // The finding's text describes the fault and then gives the remedy.
-    EXPECT_TRUE(finding.text.find(": ", name.size() + 2) != std::string::npos ||
-                finding.text.find(". ") != std::string::npos)
+    // The finding's text names the task, describes the fault, and then gives the remedy.
+    const std::string head = task == kNoTask ? name : describe(schedules_[rank], task) + ":";
+    EXPECT_TRUE(finding.text.find(": ", head.size()) != std::string::npos ||
+                finding.text.find(". ", head.size()) != std::string::npos)
         << finding.text;
   }
 

@@ -1,4 +1,4 @@
-// Tests reductions of floats by task lists over sockets. A float sum depends on its association, so
+// Tests reductions of floats by schedules over sockets. A float sum depends on its association, so
 // equal bits prove that every message was added at the step that the schedule prescribes.
 #include <gtest/gtest.h>
 
@@ -134,7 +134,11 @@ TEST_P(FloatReductions, ReductionsOverSockets_equalTheInterpretedScheduleBitForB
   ASSERT_GE(cases.size(), 2u * 6);
   CommunicatorOptions options = test::patient();
   test::on_ranks(ranks, options, [&](Communicator& communicator) {
+    const test::Counters before = test::counters_of(communicator);
     for (const Case& one : cases) run(communicator, one);
+    const test::Counters after = test::counters_of(communicator);
+    EXPECT_GT(test::grown(before, after, "messages_eager"), 0u);
+    EXPECT_GT(test::grown(before, after, "messages_rendezvous"), 0u);
     test::finish(communicator.barrier());
   });
 }

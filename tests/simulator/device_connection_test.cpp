@@ -260,14 +260,14 @@ struct AbandonedWork {
     EXPECT_TRUE(pair.completions(1).empty()) << "no immediate may arrive";
     EXPECT_EQ(target, Bytes(target.size())) << "no byte may arrive";
     EXPECT_EQ(counter[0], std::byte{0}) << "the atomic must not be executed";
-    EXPECT_EQ(read, Bytes(read.size()));
+    EXPECT_EQ(read, Bytes(read.size(), std::byte{9}));
     EXPECT_EQ(old[0], std::byte{0xff});
     EXPECT_EQ(pair.payloads().live(), 0u);
   }
 
   Bytes bytes = Bytes(10'000, std::byte{5});
   Bytes target = Bytes(10'000);
-  Bytes read = Bytes(10'000);
+  Bytes read = Bytes(10'000, std::byte{9});
   alignas(8) std::array<std::byte, 8> counter{};
   std::array<std::byte, 8> old{std::byte{0xff}};
 };

@@ -103,6 +103,7 @@ void expect_same(const Seen& a, const Seen& b, std::uint64_t seed) {
   EXPECT_EQ(a.recorder.drops, b.recorder.drops) << "seed " << seed;
   EXPECT_EQ(a.tx, b.tx) << "seed " << seed;
   EXPECT_EQ(a.rx, b.rx) << "seed " << seed;
+  EXPECT_EQ(a.lost, b.lost) << "seed " << seed;
   EXPECT_EQ(a.counters.hops, b.counters.hops) << "seed " << seed;
   EXPECT_EQ(a.counters.in_flight, 0u);
   EXPECT_EQ(b.counters.in_flight, 0u);

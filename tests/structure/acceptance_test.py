@@ -311,14 +311,17 @@ class RealPrograms(unittest.TestCase):
 
     def test_every_program_names_tests_that_exist(self):
         tests = os.path.join(ROOT, "tests")
+        seen = 0
         for name in results.programs(ROOT):
             with open(os.path.join(ROOT, "acceptance", name), encoding="utf-8") as file:
                 named = re.findall(r'"(\w+)/(\w+_test)"', file.read())
+            seen += len(named)
             for suite, program in named:
                 with open(os.path.join(tests, suite, "CMakeLists.txt"), encoding="utf-8") as file:
                     listed = re.search(rf"\b{program}\b", file.read())  # else a source found by its name
                 source = os.path.join(tests, suite, f"{program}.cpp")
                 self.assertTrue(listed or os.path.exists(source), f"acceptance/{name}: {suite}/{program}")
+        self.assertGreater(seen, 10, "the programs name tests in another form than this test expects")
 
     def test_program_that_reads_the_results_of_the_others_is_last(self):
         self.assertEqual(results.programs(ROOT)[-1], results.EVERYTHING)

@@ -82,7 +82,8 @@ class Names(unittest.TestCase):
         self.assertEqual(set(in_cpp) | {"fuzz", "python", "torch"}, set(requirements.CAPABILITIES))
 
     def test_no_test_skips_on_its_own(self):
-        own = re.compile(r"GTEST_SKIP\(|\.skipTest\(|unittest\.skip|SkipTest\(|DISABLED_")
+        own = re.compile(r"GTEST_SKIP\(|\.skipTest\(|unittest\.skip|SkipTest\(|DISABLED_"
+                         r"|pytest\.(?:skip|importorskip|xfail)\b|mark\.(?:skip|xfail)")
         allowed = {TESTS / "requirements.cpp", TESTS / "requirements.py", pathlib.Path(__file__).resolve()}
         found = [str(path) for ending in ("cpp", "hpp", "py") for path in TESTS.rglob(f"*.{ending}")
                  if path.resolve() not in allowed and own.search(path.read_text())]

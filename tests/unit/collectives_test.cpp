@@ -491,6 +491,7 @@ TEST(Collectives, ProtocolMessagesBehindAFullSendQueue_areNotLost) {
                                   {.algorithm = Algorithm::multicast}));
     for (Request& request : requests) ASSERT_TRUE(request.wait_for(kLong).ok());
     EXPECT_EQ(Bytes(all.begin(), all.begin() + 70'001), pattern(70'001, 0));
+    EXPECT_EQ(Bytes(all.begin() + 70'001, all.end()), pattern(70'001, 1));
   });
 }
 
@@ -776,7 +777,10 @@ TEST(Collectives, GatherThatOnlyTheRootCarriesOutByASchedule_fails) {
     return outcome_of(
         communicator.start({.collective = Collective::gather, .send = own, .receive = all}));
   });
+  EXPECT_EQ(said[1], "ok");
   EXPECT_NE(said[0], "ok");
+  EXPECT_EQ(said[0].find("timeout"), std::string::npos) << said[0];
+  EXPECT_NE(said[0].find("rank 1"), std::string::npos) << said[0];
 }
 
 // The ended rank asks for the slot entry of the late root over their connection, so that it may

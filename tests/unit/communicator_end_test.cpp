@@ -633,12 +633,10 @@ TEST(CommunicatorEnd, FailedCommunicator_doesNotHinderANewCommunicatorOfTheSurvi
     // The failed communicator still exists while the new one is used.
     auto next = runtime::create_communicator(*survivors[index(communicator.rank())], patient());
     ASSERT_TRUE(next.ok()) << next.status().to_string();
-    Bytes own = pattern(10'007, index(next->rank()));
-    Bytes all(2 * own.size());
-    finish(next->allgather(own, all));
-    EXPECT_TRUE(
-        std::equal(own.begin(), own.end(),
-                   all.begin() + static_cast<std::ptrdiff_t>(index(next->rank()) * own.size())));
+    Bytes all(2 * 10'007);
+    finish(next->allgather(pattern(10'007, index(next->rank())), all));
+    EXPECT_EQ(Bytes(all.begin(), all.begin() + 10'007), pattern(10'007, 0));
+    EXPECT_EQ(Bytes(all.begin() + 10'007, all.end()), pattern(10'007, 1));
     EXPECT_TRUE(next->status());
     EXPECT_TRUE(next->finalize(kLong));
     EXPECT_FALSE(communicator.status());

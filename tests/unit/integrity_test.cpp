@@ -270,6 +270,11 @@ TEST_P(IntegrityOfKind, FastestImplementationIsPickedAndUnknownNamesAreRefused) 
   EXPECT_EQ(integrity().kind(), GetParam());
   EXPECT_EQ(integrity().implementation(), names.front());
   EXPECT_TRUE(names.back().ends_with("/portable"));
+#if defined(__x86_64__)
+  const bool for_crc = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+  const bool for_tags = __builtin_cpu_supports("aes") && __builtin_cpu_supports("sse4.1");
+  EXPECT_EQ(names.size() > 1, GetParam() == IntegrityKind::crc32c ? for_crc : for_tags);
+#endif
   const auto refused = integrity().with_implementation("abacus");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::unsupported);

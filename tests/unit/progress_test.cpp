@@ -331,15 +331,17 @@ TEST_F(EngineThatThrows, EngineOwner_afterUseOfAnotherEngine_stillOwnsItsEngine)
 }
 
 TEST_F(EngineThatThrows, OperationThatThrows_duringAWait_failsOnlyItsCommunicator) {
+  const auto test = std::this_thread::get_id();
   const auto completion = submit(
-      false, [] { return true; }, true);
+      false, [test] { return std::this_thread::get_id() == test; }, true);
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
   expect_failed(*completion);
 }
 
 TEST_F(EngineThatThrows, OperationThatThrows_duringAPoll_failsOnlyItsCommunicator) {
+  const auto test = std::this_thread::get_id();
   const auto completion = submit(
-      false, [] { return true; }, true);
+      false, [test] { return std::this_thread::get_id() == test; }, true);
   const Instant deadline = runtime::now() + kLong;
   // A poll does nothing while the progress thread owns the engine.
   while (!completion->done.load() && runtime::now() < deadline) progress().poll();

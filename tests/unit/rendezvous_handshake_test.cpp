@@ -120,7 +120,11 @@ TEST(RendezvousHandshake, ReadyToSendOfNoMessage_isRejected) {
     const auto other = encode(protocol::ReadyToSend{7, kLong});
     receiver.deliver(1, protocol::kReadySlot,
                      decodes ? std::span<const std::byte>(other) : malformed);
-    EXPECT_TRUE(receiver.failed());
+    EXPECT_NE(receiver.error().find(decodes ? "a message that this rank does not expect"
+                                            : "a ready-to-send that is not valid"),
+              std::string::npos)
+        << receiver.error();
+    EXPECT_NE(receiver.error().find("rank 1"), std::string::npos) << receiver.error();
   }
 }
 

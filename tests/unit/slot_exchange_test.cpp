@@ -420,24 +420,26 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
 /// shared memory the entry stays readable.
 TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
-  std::atomic<bool> gone{false};
+  std::barrier sent(3);
+  std::atomic<int> entered{0};
   on_ranks(3, options(), [&](Communicator& communicator) {
-    const bool root = index(communicator.rank()) == 0;
-    Bytes buffer = root ? pattern(3000, 5) : Bytes(3000);
-    if (root) {
+    if (index(communicator.rank()) == 0) {
+      Bytes buffer = pattern(3000, 5);
       finish(communicator.broadcast(buffer, rank_of(0), by_slots()));
+      sent.arrive_and_wait();
       { const Communicator closed = std::move(communicator); }
-      gone = true;
+      if (may_be_lost) {
+        EXPECT_EQ(entered, 2) << "the root closed before both other ranks had made their calls";
+      }
       return;
     }
-    std::this_thread::sleep_for(milliseconds(100));
-    if (may_be_lost) {
-      EXPECT_FALSE(gone);
-    }
+    sent.arrive_and_wait();
+    std::this_thread::sleep_for(milliseconds(100));  // a root that does not wait closes meanwhile
+    ++entered;
+    Bytes buffer(3000);
     finish(communicator.broadcast(buffer, rank_of(0), by_slots()));
     EXPECT_TRUE(buffer == pattern(3000, 5));
   });
-  EXPECT_TRUE(gone);
 }
 
 TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {

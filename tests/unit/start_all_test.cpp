@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "communicator_ranks.hpp"
@@ -59,6 +61,14 @@ TEST(StartAll, CallsStartedTogether_beginInTheirOrder_andComplete) {
     EXPECT_TRUE(ended.ok()) << ended.to_string();
     calls.expect_results();
     EXPECT_EQ(grown(before, counters_of(communicator), "collectives_completed"), 3u);
+    std::vector<std::string> begun;
+    const auto record = nlohmann::json::parse(communicator.flight_record());
+    for (const auto& one : record.at("collectives")) {
+      begun.push_back(one.at("operation"));
+    }
+    ASSERT_GE(begun.size(), 3u);
+    const std::vector<std::string> in_order{"allgather", "allgather", "broadcast"};
+    EXPECT_EQ(std::vector<std::string>(begun.end() - 3, begun.end()), in_order);
     finish(communicator.barrier());
   });
 }

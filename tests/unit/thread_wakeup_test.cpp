@@ -11,7 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <cerrno>
+#include <filesystem>
 #include <string>
 #include <thread>
 
@@ -214,20 +216,39 @@ TEST_F(ThreadWakeup, RankAloneOnItsHost_getsRealTimePriority) {
   });
 }
 
-TEST_F(ThreadWakeup, CommunicatorAppliesTheNiceValueOfTheEnvironment) {
-  if (may_go_first()) {
-    ::setenv(kVariable, "-4", 1);
-    on_ranks(2, patient(), [](Communicator& communicator) {
-      EXPECT_EQ(priority_of(communicator), 4u);
-      finish(communicator.barrier());
-      EXPECT_EQ(priority_of(communicator), 4u);
-    });
-  }
-  ::setenv(kVariable, "3", 1);
+TEST_F(ThreadWakeup, CommunicatorWithANegativeNiceValue_raisesItsProgressThread) {
+  if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
+  ::setenv(kVariable, "-4", 1);
   on_ranks(2, patient(), [](Communicator& communicator) {
+    EXPECT_EQ(priority_of(communicator), 4u);
+    finish(communicator.barrier());
+    EXPECT_EQ(priority_of(communicator), 4u);
+  });
+}
+
+/// Number of threads of this process with this nice value.
+std::size_t threads_at(int nice) {
+  std::size_t count = 0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    const auto id = static_cast<id_t>(std::stoi(thread.path().filename()));
+    count += ::getpriority(PRIO_PROCESS, id) == nice ? 1 : 0;
+  }
+  return count;
+}
+
+TEST_F(ThreadWakeup, CommunicatorWithAPositiveNiceValue_lowersItsProgressThread) {
+  ::setenv(kVariable, "3", 1);
+  std::barrier both(2);
+  on_ranks(2, patient(), [&both](Communicator& communicator) {
     finish(communicator.barrier());
     EXPECT_EQ(priority_of(communicator), 0u);
+    both.arrive_and_wait();
+    EXPECT_EQ(threads_at(3), 2u) << "one progress thread of each rank";
+    both.arrive_and_wait();
   });
+}
+
+TEST_F(ThreadWakeup, CommunicatorWithAWordAsNiceValue_isRefused) {
   ::setenv(kVariable, "much", 1);
   auto bootstraps = runtime::make_local_bootstraps(1);
   const auto refused = runtime::create_communicator(*bootstraps[0], patient());

@@ -270,10 +270,20 @@ TEST(Tls, ClientWithoutAKey_isRefused) {
   EXPECT_EQ(code_of(server), Code::invalid_argument);
 }
 
-TEST(Tls, ClientOfTls12_isRefused) {
-  const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
-  SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
-  EXPECT_EQ(visited_by(context.get()).state(), State::failed);
+TEST(Tls, ClientOfTls12ThatOffersTheKey_isRefusedForItsVersion) {
+  auto client = session_of(Role::client);
+  Bytes hello = client.take_output();
+  // The extension supported_versions with the one version 1.3, 0x0304.
+  const Bytes versions = bytes_of(std::string_view("\x00\x2b\x00\x03\x02\x03\x04", 7));
+  const auto at = std::search(hello.begin(), hello.end(), versions.begin(), versions.end());
+  ASSERT_NE(at, hello.end());
+  at[6] = std::byte{3};
+  auto server = session_of(Role::server);
+  EXPECT_FALSE(server.feed(hello).ok());
+  EXPECT_EQ(server.state(), State::failed);
+  const Bytes alert = server.take_output();
+  ASSERT_FALSE(alert.empty());
+  EXPECT_EQ(alert.back(), std::byte{SSL_AD_PROTOCOL_VERSION});
 }
 
 }  // namespace

@@ -73,25 +73,32 @@ TEST(TrafficClass, Ipv6Datagram_arrivesWithTheCodePoint) {
   EXPECT_EQ(class_of_datagram(AF_INET6, interface->address), 10 << 2);
 }
 
-TEST(TrafficClass, Socket_whenThePriorityOfItsDataChanges_changesItsTrafficClass) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    const auto socket = open_udp(family);
-    if (!socket) continue;
-    const int level = family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
-    const int field = family == AF_INET ? IP_TOS : IPV6_TCLASS;
-    SocketClass of_socket;
-    ASSERT_TRUE(of_socket.open(socket->get(), family, {{{{8, 0}, {0, 0}, {46, 5}}}}));
-    for (int round = 0; round < 2; ++round) {
-      of_socket.use(Priority::high);
-      EXPECT_EQ(get_option(socket->get(), level, field), 46 << 2);
-      EXPECT_EQ(get_option(socket->get(), SOL_SOCKET, SO_PRIORITY), 5);
-      of_socket.use(Priority::normal);
-      EXPECT_EQ(get_option(socket->get(), level, field), 0);
-      EXPECT_EQ(get_option(socket->get(), SOL_SOCKET, SO_PRIORITY), 0);
-      of_socket.use(Priority::low);
-      EXPECT_EQ(get_option(socket->get(), level, field), 8 << 2);
-    }
+/// Sends data of changing priority from `socket`, whose IP option `field` is the traffic class.
+void expect_class_follows_priority(const Descriptor& socket, int family, int level, int field) {
+  SocketClass of_socket;
+  ASSERT_TRUE(of_socket.open(socket.get(), family, {{{{8, 0}, {0, 0}, {46, 5}}}}));
+  for (int round = 0; round < 2; ++round) {
+    of_socket.use(Priority::high);
+    EXPECT_EQ(get_option(socket.get(), level, field), 46 << 2);
+    EXPECT_EQ(get_option(socket.get(), SOL_SOCKET, SO_PRIORITY), 5);
+    of_socket.use(Priority::normal);
+    EXPECT_EQ(get_option(socket.get(), level, field), 0);
+    EXPECT_EQ(get_option(socket.get(), SOL_SOCKET, SO_PRIORITY), 0);
+    of_socket.use(Priority::low);
+    EXPECT_EQ(get_option(socket.get(), level, field), 8 << 2);
   }
+}
+
+TEST(TrafficClass, Ipv4Socket_whenThePriorityOfItsDataChanges_changesItsTrafficClass) {
+  const auto socket = open_udp(AF_INET);
+  ASSERT_TRUE(socket.ok()) << socket.status().to_string();
+  expect_class_follows_priority(*socket, AF_INET, IPPROTO_IP, IP_TOS);
+}
+
+TEST(TrafficClass, Ipv6Socket_whenThePriorityOfItsDataChanges_changesItsTrafficClass) {
+  const auto socket = open_udp(AF_INET6);
+  if (!socket) return test::skip_without("ipv6", socket.status().to_string());
+  expect_class_follows_priority(*socket, AF_INET6, IPPROTO_IPV6, IPV6_TCLASS);
 }
 
 TEST(TrafficClass, Option_overridesTheEnvironmentVariable) {

@@ -27,5 +27,14 @@ TEST(YieldPolicy, ThreadWhoseLastYieldBroughtNoWork_pollsForTheWholeIntervalAgai
   EXPECT_EQ(policy.yield_interval(), kInterval);
 }
 
+TEST(YieldPolicy, ThreadThatHasNotSlept_yieldsAfterAsMuchWorkAsLater) {
+  constexpr Nanoseconds kWork{500'000};
+  const YieldPolicy policy({.yield_after = kWork});
+  const EnginePoller no_operations;
+  for (const bool slept : {false, true}) {
+    EXPECT_EQ(policy.yield_after(slept, no_operations), kWork) << "slept: " << slept;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::runtime

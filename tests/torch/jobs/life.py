@@ -64,7 +64,10 @@ def keys_of_an_earlier_attempt_do_no_harm():
     if RANK == 0:  # the greeting of a process that has died before it met the others
         store.set("tutti/1/hello/1", "0" * 32)
         store.set("tutti/1/roster", "0" * 32 * (SIZE + 1))
-    dist.PrefixStore("meet", store).barrier("b", SIZE, timedelta(seconds=30)) if hasattr(store, "barrier") else None
+    tell("stale_keys")
+    await_ranks("stale_keys", range(SIZE))
+    if RANK == 1:
+        time.sleep(0.3)  # rank 0 reads the stale greeting first
     backend = tutti.create_backend(store, RANK, SIZE, timedelta(seconds=30), key_prefix="1")
     reduce_by(backend)
     backend.shutdown()
@@ -135,6 +138,11 @@ def options_reach_the_library():
         begin(f"given_{len(given)}", pg_options=tutti.Options(device="ip", **given))
         dist.broadcast(torch.ones(16384), 0)
         assert tutti.counters()["blocks_retained"] == (retained if RANK == 0 else 0), tutti.counters()
+        dist.destroy_process_group()
+    for name, option, word in (("devices", {"device": ("ip", "host")[RANK % 2]}, "disagree on the device"),
+                               ("tags", {"device": "ip", "authenticate": RANK % 2 == 0}, "disagree on authenticate")):
+        begin(name, pg_options=tutti.Options(**option))
+        raises(dist.DistBackendError, [word], dist.barrier)
         dist.destroy_process_group()
     begin("refused", pg_options=tutti.Options(device="nothing"))
     raises(dist.DistBackendError, ["nothing"], dist.barrier)

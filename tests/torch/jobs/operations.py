@@ -344,6 +344,10 @@ def groups():
     dist.barrier(group=alone)
     assert tutti.counters(alone)["torch_operations_alone"] == 5
     reverse = dist.new_group(list(range(SIZE))[::-1], sort_ranks=False) if SIZE > 2 else None
+    if reverse is not None:
+        found = torch.zeros(SIZE)
+        dist.all_gather_into_tensor(found, torch.full((1,), float(RANK)), group=reverse)
+        same(found, torch.arange(SIZE).flip(0).float())
     members = [0, SIZE - 1]
     part = dist.new_group(members)
     if RANK in members:

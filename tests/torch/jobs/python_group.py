@@ -1,9 +1,9 @@
 """The backend in Python, which serves a torch without an adapter."""
 
 import gc
-import threading
 import warnings
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 import torch.distributed as dist
@@ -126,12 +126,11 @@ def threads_create_one_communicator():
 
     _python_group.Meeting = Counted
     if RANK == 0:
-        threads = [threading.Thread(target=dist.group.WORLD.barrier) for _ in range(2)]
-        for one in threads:
-            one.start()
+        threads = ThreadPoolExecutor()
+        barriers = [threads.submit(dist.group.WORLD.barrier) for _ in range(2)]
         tell("threads")
-        for one in threads:
-            one.join()
+        for one in barriers:
+            one.result()
     else:
         await_ranks("threads", [0])
         dist.barrier(), dist.barrier()
@@ -144,13 +143,12 @@ def shutdown_ends_a_creation():
     begin("creation")
     group = dist.group.WORLD
     if RANK == 0:
-        creator = threading.Thread(target=raises, args=(dist.DistBackendError, ["was shut down"], group.barrier))
-        creator.start()
+        creator = ThreadPoolExecutor().submit(raises, dist.DistBackendError, ["was shut down"], group.barrier)
         while not group._creation.locked():
             pass
         group.shutdown()
         tell("creation")
-        creator.join()
+        creator.result()
         raises(tutti_collectives.TuttiError, ["was shut down"], group._communicator.barrier)
     else:
         await_ranks("creation", [0])

@@ -85,24 +85,38 @@ def distributed_data_parallel():
 
 
 def distributed_data_parallel_with_a_hook():
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
     model = nn.parallel.DistributedDataParallel(make_model())
     model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     close(whole(train(model).module), 1e-2)
-    model = nn.parallel.DistributedDataParallel(make_model())
-    state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=8, start_powerSGD_iter=2)
-    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
-    train(model)
+
+
+def distributed_data_parallel_with_power_sgd():
+    """PowerSGD only approximates the gradients, so the results are compared with those over Gloo."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    def trained(group=None):
+        model = nn.parallel.DistributedDataParallel(make_model(), process_group=group)
+        state = powerSGD_hook.PowerSGDState(group, matrix_approximation_rank=8, start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        return whole(train(model).module)
+
+    close(trained(), 1e-4, trained(dist.new_group(backend="gloo")))
 
 
 def uneven_inputs():
+    """Ranks with fewer rows leave the training early; the gradients are compared with those over Gloo."""
     from torch.distributed.algorithms.join import Join
 
-    model = nn.parallel.DistributedDataParallel(make_model())
-    with Join([model]):
-        for _ in range(RANK + 1):
-            model(INPUTS[MINE]).sum().backward()
+    def gradients(group=None):
+        model = nn.parallel.DistributedDataParallel(make_model(), process_group=group)
+        with Join([model]):
+            for _ in range(RANK + 1):
+                model(INPUTS[MINE]).sum().backward()
+        return [one.grad.clone() for one in model.parameters()]
+
+    close(gradients(), 1e-3, gradients(dist.new_group(backend="gloo")))
 
 
 def fsdp1():
@@ -181,7 +195,8 @@ def checkpoint_of_another_number_of_ranks():
         same(left, right)
 
 
-CASES = [distributed_data_parallel, distributed_data_parallel_with_a_hook, uneven_inputs, fsdp1, fsdp2,
+CASES = [distributed_data_parallel, distributed_data_parallel_with_a_hook, distributed_data_parallel_with_power_sgd,
+         uneven_inputs, fsdp1, fsdp2,
          distributed_tensors, checkpoints]
 
 if __name__ == "__main__":
