@@ -83,7 +83,7 @@ typedef struct tutti_comm_options {
   uint32_t chunk_bytes;
   /* (equal on all ranks) Credit window in bytes: the most that all senders together may have
    * outstanding, which means sent but not yet known to be consumed by every receiver. If 0, the
-   * window is as large as the smallest receive buffer. */
+   * window is 0.4 of the smallest receive buffer that a kernel granted. */
   uint64_t window_bytes;
   /* (equal on all ranks) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
   uint32_t no_authentication;
