@@ -30,15 +30,27 @@ void check_header(std::span<const std::byte> bytes) {
   require(std::equal(bytes.begin(), bytes.begin() + kControlHeaderBytes, again.begin()));
 }
 
+bool same(const JoinRequest& a, const JoinRequest& b) {
+  return a.unique_id == b.unique_id && a.address == b.address && a.job == b.job &&
+         a.ranks == b.ranks && a.options.ipv6 == b.options.ipv6 &&
+         a.options.authenticate == b.options.authenticate &&
+         a.options.multicast_hops == b.options.multicast_hops &&
+         a.options.peer_timeout == b.options.peer_timeout &&
+         a.options.create_timeout == b.options.create_timeout;
+}
+
 void check_messages(std::span<const std::byte> bytes) {
   if (const auto request = decode_join_request(bytes); request.ok()) {
     require(request->ranks >= 1 && request->ranks <= engine::kMaxInNetworkRanks);
     require(request->options.create_timeout.count() > 0 && request->unique_id.size() <= 128);
     const auto again = decode_join_request(encode(*request));
-    require(again.ok() && again->address == request->address);
+    require(again.ok() && same(*again, *request));
   }
   if (const auto reply = decode_join_reply(bytes); reply.ok()) {
     require(engine::check(reply->terms).ok());
+    const auto again = decode_join_reply(encode(*reply));
+    require(again.ok() && again->status.code() == reply->status.code() &&
+            again->terms == reply->terms);
   }
 }
 
@@ -47,6 +59,8 @@ void check_record(std::span<const std::byte> bytes) {
       bytes.first(std::min(bytes.size(), engine::CallRecord::kBytes)), kRanks);
   if (!record) return;
   require(index(record->call.root) < kRanks && record->call.elements > 0);
+  const auto again = engine::encode(*record);
+  require(std::equal(again.begin(), again.end(), bytes.begin()));
   const engine::InNetworkPlan plan(record->call, kRanks, {});
   require(plan.segments() > 0);
   const std::uint32_t last = plan.segments() - 1;

@@ -47,6 +47,7 @@ class Mirror {
     const auto wrote = buffer_.write(key, value, payload);
     require((wrote == HashBuffer::Wrote::too_long) == (payload.size() > kSlotBytes));
     if (wrote == HashBuffer::Wrote::too_long) return;
+    require(wrote != HashBuffer::Wrote::full || home_may_be_full());
     const auto waiting = waiting_.find(key.packed());
     require((wrote == HashBuffer::Wrote::taken) == present_.contains(key.packed()));
     require((wrote == HashBuffer::Wrote::woke) == (waiting != waiting_.end()));
@@ -73,6 +74,7 @@ class Mirror {
     if (woken_.contains(reader)) return;
     const auto parked = buffer_.park(key, reader);
     require((parked == HashBuffer::Parked::present) == present_.contains(key.packed()));
+    require(parked != HashBuffer::Parked::contested || !waiting_.empty() || home_may_be_full());
     if (parked == HashBuffer::Parked::parked) {
       require(waiting_.emplace(key.packed(), reader).second);
     }
@@ -92,6 +94,12 @@ class Mirror {
       return PacketKey::unpack(entry.first).job == static_cast<JobId>(1);
     });
     require(buffer_.discard(static_cast<JobId>(1)) == before - present_.size());
+  }
+
+  /// Whether so many slots are in use that those of one key may be full.
+  bool home_may_be_full() const {
+    const std::size_t window = std::min(HashBuffer::kHomeWindow, buffer_.home_slots());
+    return present_.size() + waiting_.size() >= window;
   }
 
   HashBuffer buffer_;

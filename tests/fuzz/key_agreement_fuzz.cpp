@@ -27,7 +27,7 @@ void check_offer(std::span<const std::byte> bytes) {
 }
 
 /// Rank 1 runs the agreement with a hostile rank 0: the input supplies the last bytes of rank
-/// 0's offer and all bytes of its sealed secret.
+/// 0's offer and the bytes of its sealed secret. An offer without a key must have no proof.
 void check_agreement(std::span<const std::byte> bytes) {
   static const crypto::Secret key;
   for (const crypto::Secret* job_key : {static_cast<const crypto::Secret*>(nullptr), &key}) {
@@ -36,10 +36,14 @@ void check_agreement(std::span<const std::byte> bytes) {
     const KeyOffer honest{.rank = 0, .size = 2, .keyed = job_key != nullptr};
     Bytes first;
     append(first, honest);
-    std::copy_n(bytes.begin(), std::min<std::size_t>(bytes.size(), 64), first.end() - 64);
+    const std::size_t part = std::min<std::size_t>(bytes.size(), job_key != nullptr ? 64 : 32);
+    std::copy_n(bytes.begin(), part, first.end() - 64);
     if (!keys->take_first(std::vector<Bytes>{first, *keys->first({})}).ok()) continue;
     require(job_key == nullptr);
-    std::vector<Bytes> second{Bytes(bytes.begin(), bytes.end()), *keys->second({})};
+    const auto rest = bytes.subspan(part);
+    Bytes forged(std::max(rest.size(), kSealedSecretBytes));
+    std::copy(rest.begin(), rest.end(), forged.begin());
+    std::vector<Bytes> second{forged, *keys->second({})};
     require(!keys->take_second(second).ok());
   }
 }

@@ -212,8 +212,10 @@ void add_reliable(Corpus& corpus) {
     }
     std::array<std::byte, kRcHeaderMax> header;
     const std::size_t size = encode(frame, header.data());
-    corpus.add("rc_frame_fuzz", fmt::format("kind_{}", k),
-               join(std::span(header).first(size), rest));
+    const Bytes whole = join(std::span(header).first(size), rest);
+    corpus.add("rc_frame_fuzz", fmt::format("kind_{}", k), whole);
+    const std::array<std::uint16_t, 1> length{static_cast<std::uint16_t>(whole.size())};
+    corpus.add("rc_frame_fuzz", fmt::format("fed_{}", k), join(length, whole));
   }
 }
 

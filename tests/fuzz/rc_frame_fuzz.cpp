@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "device/atomics.hpp"
 #include "device/rc/rc_channel.hpp"
 
 namespace {
@@ -70,8 +71,9 @@ struct Target {
     require(memory.add(region).ok());
     for (int i = 0; i < 12; ++i) {
       WorkRequest request;
-      request.opcode = static_cast<Opcode>(i % 4);
+      request.opcode = static_cast<Opcode>(i % 6);
       request.local = local;
+      if (is_atomic(request.opcode)) request.local = request.local.first(kAtomicBytes);
       request.remote_key = {1};
       require(channel->post(now, request).ok());
     }
