@@ -103,7 +103,7 @@ TEST(ChunkMap, WorkersAndOwner_markChunksConcurrently_andEachMarkCountsOnce) {
   constexpr std::uint32_t kBlocks = 5;
   constexpr std::uint32_t kWorkers = 4;
   const BlockLayout layout = layout_of(kBlocks, 1000, kWorkers);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 50; ++round) {
     ChunkMap map(layout);
     std::barrier start(kWorkers + 1);
     const auto visit_chunks = [&](const auto& visit) {
