@@ -96,6 +96,7 @@ class Sorts(unittest.TestCase):
                 report, _ = self.sort(4, "--allgather", allgather, "--alltoall", "linear", "--keys", "500")
                 traces = [path.read_text(encoding="utf-8") for path in pathlib.Path(folder).glob("trace-*")]
             self.check_rows(report, [256], [500])
+            self.assertEqual(report["settings"]["allgather"], allgather)
             self.assertEqual(len(traces), 4)
             for trace in traces:
                 self.assertIn(f"allgather ({allgather})", trace)

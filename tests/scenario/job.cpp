@@ -206,6 +206,24 @@ CommunicatorOptions small_chunks() {
   return options;
 }
 
+void expect_every_fault(const Outcome& outcome) {
+  EXPECT_GT(outcome.injected.chunks_dropped_at_receiver, 0u);
+  EXPECT_GT(outcome.injected.chunks_dropped_at_sender, 0u);
+  EXPECT_GT(outcome.injected.chunks_duplicated, 0u);
+  EXPECT_GT(outcome.injected.chunks_reordered, 0u);
+  EXPECT_GT(outcome.injected.chunks_corrupted, 0u);
+  EXPECT_GT(outcome.injected.frames_dropped, 0u);
+}
+
+void run_small_collectives(Member& member, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::size_t bytes = i % 7 * 700;
+    const bool ok =
+        i % 3 == 0 ? member.broadcast(bytes, i % member.size(), i) : member.allgather(bytes, i);
+    if (!ok) return;
+  }
+}
+
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   Outcome outcome{.size = spec.size,
                   .chunk_bytes = spec.options.chunk_bytes,

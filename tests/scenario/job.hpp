@@ -110,6 +110,18 @@ Bytes pattern(std::size_t size, std::uint64_t seed);
 /// ring, and a long peer timeout.
 CommunicatorOptions small_chunks();
 
+/// A fault plan with every kind of fault at once, at rates that small collectives survive quickly.
+inline constexpr const char* kEveryFault =
+    "seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"
+    "duplicate receiver chunk rate=2% by=1ms; reorder receiver chunk rate=2%;"
+    "corrupt receiver chunk rate=0.2%; drop sender reliable rate=0.2%";
+
+/// Expects that each fault of kEveryFault struck at least once.
+void expect_every_fault(const Outcome& outcome);
+
+/// Runs `count` Broadcasts and Allgathers of up to a few chunks; stops after an error.
+void run_small_collectives(Member& member, std::uint32_t count);
+
 /// Runs `body` on every rank, and collects the counters of each rank before the rank closes.
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body);
 

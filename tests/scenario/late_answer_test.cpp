@@ -107,11 +107,8 @@ class LateAnswer : public testing::Test {
         .faults = fmt::format("drop receiver chunk psn=2 ranks={} epoch={}", kReader, kEpoch),
         .tap = connections_,
         .options = small_chunks()};
-    spec.wrap = [this](std::shared_ptr<device::Device> inner) {
-      return watch_work(std::move(inner), [this](Rank me, const device::WorkRequest& request) {
-        watch(index(me), request);
-      });
-    };
+    spec.wrap = watch_work(
+        [this](Rank me, const device::WorkRequest& request) { watch(index(me), request); });
     outcome_ = run_job(spec, [&](Member& member) {
       if (!member.broadcast(kBytes, 0, 1)) return;
       all_ranks_.arrive_and_wait();
@@ -154,8 +151,7 @@ class LateAnswer : public testing::Test {
       // count may open these connections again.
       ++read_[peer];
     }
-    if (request.opcode != device::Opcode::send) return;
-    const auto message = protocol::decode(request.local);
+    const auto message = sent_message(request);
     if (!message || message->epoch != kEpoch) return;
     // The other ranks may recover late chunks of their own from each other.
     if (me == kReader && message->kind == protocol::MessageKind::fetch_request) ++asked_[peer];

@@ -56,11 +56,9 @@ std::vector<Status> allgather_over_the_link(Algorithm algorithm, std::size_t blo
                .tap = std::make_shared<ShortFramesOnly>(),
                .options = small_chunks()};
   spec.options.peer_timeout = kPeerTimeout;
-  spec.wrap = [&reads](std::shared_ptr<device::Device> inner) {
-    return watch_work(std::move(inner), [&reads](Rank, const device::WorkRequest& request) {
-      if (request.opcode == device::Opcode::read) ++reads;
-    });
-  };
+  spec.wrap = watch_work([&reads](Rank, const device::WorkRequest& request) {
+    if (request.opcode == device::Opcode::read) ++reads;
+  });
   std::vector<Status> ends(kRanks);
   run_job(spec, [&](Member& member) {
     const Bytes own = pattern(block_bytes, member.rank());

@@ -140,14 +140,11 @@ TEST(RetainedBlocks, BroadcastTooLongToRetain_usesTheHandshake) {
   JobSpec spec = job(3, "");
   spec.options.retain_bytes = kBytes - 1;
   std::atomic<std::uint32_t> finals = 0;
-  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
-    return watch_work(std::move(inner), [&](Rank, const device::WorkRequest& request) {
-      if (request.opcode != device::Opcode::send) return;
-      const auto message = protocol::decode(request.local);
-      if (message && message->epoch >= kFirstEpoch && message->kind == protocol::MessageKind::final)
-        ++finals;
-    });
-  };
+  spec.wrap = watch_work([&](Rank, const device::WorkRequest& request) {
+    const auto message = sent_message(request);
+    if (message && message->epoch >= kFirstEpoch && message->kind == protocol::MessageKind::final)
+      ++finals;
+  });
   const Outcome outcome = broadcasts(spec, kBytes, 5);
   EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
   EXPECT_GE(finals, 5 * spec.size) << "each rank sends one in each Broadcast";
@@ -174,17 +171,14 @@ TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isNotRefused) {
   std::barrier<> asked(3);
   JobSpec spec = job(3, "");
   std::atomic<int> refusals = 0;
-  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
-    return watch_work(std::move(inner), [&](Rank me, const device::WorkRequest& request) {
-      if (me != rank_of(0) || request.opcode != device::Opcode::send) return;
-      const auto message = protocol::decode(request.local);
-      if (!message || message->epoch != kFirstEpoch) return;
-      if (message->kind == protocol::MessageKind::fetch_pending ||
-          message->kind == protocol::MessageKind::fetch_lost ||
-          message->kind == protocol::MessageKind::fetch_expired)
-        ++refusals;
-    });
-  };
+  spec.wrap = watch_work([&](Rank me, const device::WorkRequest& request) {
+    const auto message = sent_message(request);
+    if (me != rank_of(0) || !message || message->epoch != kFirstEpoch) return;
+    if (message->kind == protocol::MessageKind::fetch_pending ||
+        message->kind == protocol::MessageKind::fetch_lost ||
+        message->kind == protocol::MessageKind::fetch_expired)
+      ++refusals;
+  });
   const Outcome outcome = run_job(spec, [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
@@ -347,16 +341,15 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
   std::atomic<int> lies = 0;
-  spec.wrap = [&](std::shared_ptr<device::Device> inner) {
-    return watch_work(std::move(inner), [&](Rank, const device::WorkRequest& request) {
-      if (request.opcode != device::Opcode::send || request.peer != rank_of(1)) return;
-      auto message = protocol::decode(request.local);
-      if (!message || message->kind != protocol::MessageKind::fetch_ready) return;
-      message->kind = protocol::MessageKind::fetch_expired;
-      protocol::encode(*message, request.local.data());
-      ++lies;
-    });
-  };
+  spec.wrap = watch_work([&](Rank, const device::WorkRequest& request) {
+    auto message = sent_message(request);
+    if (request.peer != rank_of(1) || !message ||
+        message->kind != protocol::MessageKind::fetch_ready)
+      return;
+    message->kind = protocol::MessageKind::fetch_expired;
+    protocol::encode(*message, request.local.data());
+    ++lies;
+  });
   std::barrier created(3);
   const Outcome outcome = run_job(spec, [&](Member& member) {
     created.arrive_and_wait();  // no rank may fail before creation has ended at every rank

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "device/forwarding_endpoint.hpp"
+#include "protocol/codec/message.hpp"
 
 namespace tutti::scenario {
 
@@ -49,13 +51,20 @@ class WatchedEndpoint final : public device::ForwardingEndpoint {
   WorkWatcher watcher_;
 };
 
-/// A device around `inner` that shows each work request to `watcher` before posting it.
-inline std::shared_ptr<device::Device> watch_work(std::shared_ptr<device::Device> inner,
-                                                  const WorkWatcher& watcher) {
-  return std::make_shared<WrappedDevice>(
-      std::move(inner), [watcher](std::unique_ptr<device::Endpoint> endpoint, Rank me) {
-        return std::make_unique<WatchedEndpoint>(std::move(endpoint), me, watcher);
-      });
+/// A value of JobSpec::wrap: the device shows each work request to `watcher` before posting it.
+inline auto watch_work(WorkWatcher watcher) {
+  return [watcher = std::move(watcher)](std::shared_ptr<device::Device> inner) {
+    return std::make_shared<WrappedDevice>(
+        std::move(inner), [watcher](std::unique_ptr<device::Endpoint> endpoint, Rank me) {
+          return std::make_unique<WatchedEndpoint>(std::move(endpoint), me, watcher);
+        });
+  };
+}
+
+/// The protocol message that a work request sends; nothing if it sends none.
+inline std::optional<protocol::Message> sent_message(const device::WorkRequest& request) {
+  if (request.opcode != device::Opcode::send) return std::nullopt;
+  return protocol::decode(request.local);
 }
 
 }  // namespace tutti::scenario

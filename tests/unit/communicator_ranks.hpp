@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -70,6 +72,18 @@ inline void finish(Result<Request> request) {
   ASSERT_TRUE(request.ok()) << request.status().to_string();
   const Status status = request->wait_for(kLong);
   ASSERT_TRUE(status.ok()) << status.to_string();
+}
+
+/// Expects that `all` consists of the blocks of all ranks, where rank r has contributed
+/// pattern(bytes, seed + r).
+inline void expect_blocks(std::span<const std::byte> all, std::size_t bytes, std::uint32_t ranks,
+                          std::uint64_t seed = 0) {
+  ASSERT_EQ(all.size(), ranks * bytes);
+  for (std::uint32_t r = 0; r < ranks; ++r) {
+    const Bytes expected = pattern(bytes, seed + r);
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), all.subspan(r * bytes).begin()))
+        << bytes << " bytes of rank " << r;
+  }
 }
 
 /// The value of an option or, if the option is empty, of the environment variable `variable`.

@@ -48,15 +48,6 @@ void broadcast(Communicator& communicator, std::size_t bytes, std::uint32_t root
   EXPECT_TRUE(buffer == expected) << bytes << " bytes from " << root;
 }
 
-void expect_blocks(const Bytes& all, std::size_t bytes, std::uint32_t ranks, std::uint64_t seed) {
-  for (std::uint32_t r = 0; r < ranks; ++r) {
-    const Bytes expected = pattern(bytes, seed + r);
-    EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
-                           all.begin() + static_cast<std::ptrdiff_t>(r * bytes)))
-        << bytes << " bytes of " << r;
-  }
-}
-
 void allgather(Communicator& communicator, std::size_t bytes, std::uint64_t seed, bool in_place) {
   const Bytes own = pattern(bytes, seed + index(communicator.rank()));
   Bytes all(communicator.size() * bytes);

@@ -329,10 +329,7 @@ TEST(TaggedMessages, MessagesAndCollectives_atTheSameTime_doNotDisturbEachOther)
       const Bytes own = pattern(size, me);
       Bytes all(4 * size);
       finish(communicator.allgather(own, all, {}));
-      for (std::uint32_t rank = 0; rank < 4; ++rank) {
-        const Bytes block = pattern(size, rank);
-        EXPECT_TRUE(std::equal(block.begin(), block.end(), all.begin() + rank * size)) << rank;
-      }
+      expect_blocks(all, size, 4);
     }
     messenger.join();
     leave(communicator);
